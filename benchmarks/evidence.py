@@ -119,6 +119,18 @@ PARTS: dict[str, Part] = {
         command=f"today {TEXT} --rows docs/today.csv --out OUT",
         markdown=True,
     ),
+    "recent": Part(
+        page="recent.html",
+        program="studies",
+        command=f"recent {TEXT} --rows docs/recent.csv --budget 70m --out OUT",
+        markdown=True,
+    ),
+    "mhc-starts": Part(
+        page="mhc-starts.html",
+        command="sweep --models mhc,mhc:start=identity,mhc:start=static,hyper-connections,pre-ln --arch decoder-only "
+        "--block llama --depths 6,18,50,100 --optimizer adamw --steps 250 --warmup 0 --lr 2e-3 --max-tokens 256 "
+        f"--seeds 0..2 {TEXT} --out OUT",
+    ),
     **{
         f"probe-{name}": Part(
             page=f"probe-{name}.html",

@@ -50,7 +50,7 @@ Folder = str | PathLike[str] | None
 Models = Annotated[
     Names,
     Option(
-        "Names, or papers (the twelve), today, all; with options: admin:omega=closed; own: ./my.py:function.",
+        "Names, or papers (the twelve), today, 2026, all; with options: admin:omega=closed; own: ./my.py:function.",
         TRAIN,
         "METHODS",
         flags=("--model",),
@@ -124,12 +124,10 @@ OwnWarmup = Annotated[
 NoCures = Annotated[bool, Option("Try no change that may mend a model that is not likely to train.", LONG)]
 CureTime = Annotated[float, Option("Seconds for these; 0: as long again as the probe took.", LONG, "SECONDS")]
 Optimizer = Annotated[
-    spec.Optimizer, Option("adam, adamw, muon, muon-original, lion, sgd, radam (its paper's), radam-torch.", LONG)
+    spec.Optimizer, Option("adam, adamw, muon, lion, sgd, radam; muon-original, radam-torch.", LONG, "WORD")
 ]
-WeightDecay = Annotated[
-    float | None, Option("Decoupled, of maps inside sub-layers; adamw, muon and lion: 0.1.", LONG, "X")
-]
-Momentum = Annotated[float | None, Option("Of sgd and muon; default 0 and 0.95.", LONG, "X")]
+WeightDecay = Annotated[float | None, Option("Decoupled; 0.1 for adamw, muon, lion.", LONG, "X")]
+Momentum = Annotated[float | None, Option("Of sgd, 0, and muon, 0.95.", LONG, "X")]
 Dropout = Annotated[float, Option("Dropout on embeddings and branches.", LONG, "X")]
 Clip = Annotated[float, Option("Clip the gradient's global norm; 0 is off.", LONG, "X")]
 Smoothing = Annotated[float, Option("Label smoothing.", LONG, "X")]

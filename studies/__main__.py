@@ -2,9 +2,10 @@
 
     python -m studies forecast --data DIR --source de --target en --rows docs/forecast.csv
     python -m studies today --data DIR --source de --target en --rows docs/today.csv
+    python -m studies recent --data DIR --source de --target en --rows docs/recent.csv
     python -m studies coefficients     fit them on docs/forecast.csv and docs/today.csv, and write them into the package
 
-`python3 dev.py evidence forecast` and `… today` call the first two. Options are those of `stabkit paper`.
+`python3 dev.py evidence forecast`, `… today` and `… recent` call the first three. Options are those of `stabkit paper`.
 """
 
 from __future__ import annotations
@@ -31,13 +32,15 @@ from studies.forecast import corpus
 from studies.forecast import page as forecast_page
 from studies.forecast.coefficients import document
 from studies.forecast.evaluation import Evaluation
+from studies.recent import design as recent_design
+from studies.recent import page as recent_page
 from studies.rows import from_csv
 from studies.today import design
 from studies.today import page as today_page
 
 DOCS = Path(__file__).parents[1] / "docs"
-DESIGNS = {"forecast": corpus.DESIGN, "today": design.DESIGN}
-PAGES = {"forecast": forecast_page, "today": today_page}
+DESIGNS = {"forecast": corpus.DESIGN, "today": design.DESIGN, "recent": recent_design.DESIGN}
+PAGES = {"forecast": forecast_page, "today": today_page, "recent": recent_page}
 MACHINE = {"vocab": "2000", "workers": "auto", "device": "auto", "executor": "processes", "scheduler": "", "out": ""}
 """Options of `stabkit sweep` that its commands take over, and their defaults."""
 

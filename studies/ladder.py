@@ -57,6 +57,17 @@ def next_lower(rungs: Sequence[float], losses: Mapping[float, float]) -> float |
     return next((rate for rate in neighbours if rate not in losses), None)
 
 
+def next_outward(rungs: Sequence[float], losses: Mapping[float, float], first: float) -> float | None:
+    """The rung to try next for the lowest loss, from `first` on: down until one has a loss, then next to the best; None
+    where both neighbours of it are tried, or nothing is left below."""
+    if not losses:
+        return first
+    if not any(map(math.isfinite, losses.values())):
+        lower = [rate for rate in rungs if rate < min(losses)]
+        return lower[-1] if lower else None
+    return next_lower(rungs, losses)
+
+
 def halved(rungs: Sequence[float], trains: Mapping[float, bool]) -> list[float]:
     """The rungs that halving alone tried, in its order."""
     tried: dict[float, bool] = {}

@@ -50,6 +50,9 @@ class StudyRow:
     """None where it had diverged by update 16: it has an outcome and no forecast."""
     profile: Profile | None = None
     """Where it is judged; None where it ended before, and of rows that were written without."""
+    optimizer: str = "adam"
+    options: str = ""
+    """Of the method, away from their defaults: `start=identity`."""
 
     @property
     def architecture(self) -> Architecture:
@@ -89,7 +92,9 @@ NUMBERS = {
 }
 """{group: {column: field}}."""
 COLUMNS = (*AXES, *(column for columns in NUMBERS.values() for column in columns))
-"""Of the file."""
+"""Of a file."""
+LATER = {"optimizer": "adam", "options": "", "profile_mixing": "1.0"}
+"""Columns that came later, and what stands there in all rows of a file that has no such column."""
 
 
 def row(
@@ -121,6 +126,8 @@ def row(
         digest=digest,
         measured=measured,
         profile=profile,
+        optimizer=spec.train.optimizer,
+        options=":".join(f"{name}={value}" for name, value in sorted(spec.options.items())),
     )
 
 
@@ -128,14 +135,21 @@ def to_csv(rows: Iterable[StudyRow]) -> bytes:
     """The rows as CSV, sorted by run_id, so that equal rows give equal bytes."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    for item in sorted(rows, key=lambda item: item.run_id):
-        numbers = []
-        for group, columns in NUMBERS.items():
-            values = getattr(item, group)
-            numbers += ["" if values is None else repr(getattr(values, name)) for name in columns.values()]
-        writer.writerow([*(getattr(item, name) for name in AXES), *numbers])
+    lines = [_texts(item) for item in sorted(rows, key=lambda item: item.run_id)]
+    plain = {name for name, default in LATER.items() if all(line[name] in (default, "") for line in lines)}
+    columns = [name for name in COLUMNS if name not in plain]
+    writer.writerow(columns)
+    writer.writerows([line[name] for name in columns] for line in lines)
     return out.getvalue().encode()
+
+
+def _texts(item: StudyRow) -> dict[str, Any]:
+    """{column: what stands there}."""
+    texts = {name: getattr(item, name) for name in AXES}
+    for group, columns in NUMBERS.items():
+        values = getattr(item, group)
+        texts |= {name: "" if values is None else repr(getattr(values, column)) for name, column in columns.items()}
+    return texts
 
 
 class UnreadableRows(StoreError):
@@ -148,12 +162,13 @@ def from_csv(path: Path) -> tuple[StudyRow, ...]:
         lines = list(csv.reader(path.read_text(encoding="utf-8").splitlines()))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise UnreadableRows(f"{path}: {getattr(error, 'strerror', None) or error}") from error
-    if not lines or tuple(lines[0]) != COLUMNS:
+    header = lines[0] if lines else []
+    if header != [name for name in COLUMNS if name not in LATER or name in header]:
         raise UnreadableRows(f"{path}: not a file of rows; its first line must name {', '.join(AXES[:4])}, …")
     rows: dict[str, StudyRow] = {}
     for number, line in enumerate(lines[1:], 2):
         try:
-            item = _row(line)
+            item = _row(header, line)
         except ValueError as error:
             raise UnreadableRows(f"{path}, line {number}: {error}") from error
         if item.run_id in rows:
@@ -162,10 +177,11 @@ def from_csv(path: Path) -> tuple[StudyRow, ...]:
     return tuple(rows.values())
 
 
-def _row(line: Sequence[str]) -> StudyRow:
-    if len(line) != len(COLUMNS):
-        raise ValueError(f"{len(line)} columns where {len(COLUMNS)} belong")
-    axes: dict[str, Any] = dict(zip(AXES, line, strict=False))
+def _row(header: Sequence[str], line: Sequence[str]) -> StudyRow:
+    if len(line) != len(header):
+        raise ValueError(f"{len(line)} columns where {len(header)} belong")
+    texts = LATER | dict(zip(header, line, strict=True))
+    axes: dict[str, Any] = {name: texts[name] for name in AXES}
     for name in ("encoder_layers", "decoder_layers", "hidden", "warmup", "max_tokens", "seed", "steps"):
         axes[name] = int(axes[name])
     axes |= {name: float(axes[name]) for name in ("rate", "validation")}
@@ -173,14 +189,13 @@ def _row(line: Sequence[str]) -> StudyRow:
         raise ValueError(f"{axes['run_id']!r} is no run_id")
     if axes["outcome"] not in ("trains", "stuck", "diverged", "early") or axes["task"] not in ("text", "synthetic"):
         raise ValueError(f"{axes['outcome']!r} of {axes['task']!r} is no outcome of a task")
-    texts = dict(zip(COLUMNS, line, strict=True))
     return StudyRow(**axes, **{name: _group(name, texts) for name in GROUPS})
 
 
 def _group(name: str, line: Mapping[str, str]) -> Any:
     """One of GROUPS from a line; None where its columns are empty."""
     texts = {field: line[column] for column, field in NUMBERS[name].items()}
-    if not any(texts.values()):
+    if not any(text for field, text in texts.items() if field != "mixing"):
         return None
     values = {field: float(text) for field, text in texts.items()}
     if not all(map(math.isfinite, values.values())):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,9 @@ class Design:
     """Of `stabkit`, without the text and the place."""
     ladders: tuple[str, ...] = ()
     """Those of them whose rates are tried by halving, not all."""
+    searches: Mapping[str, float] = field(default_factory=dict)
+    """Those whose rates are tried outward from this one, to the lowest loss: with their first seed; the others follow
+    at the rate that it found."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +85,11 @@ def begun(design: Design, commands: Sequence[str], requests: Sequence[Request], 
         raise UnreadableRows(f"{path}: none of its {len(rows)} rows is of a run of {design.key}; name another file")
     wanted = dict[str, RunSpec]()
     for text, request in zip(design.commands, requests, strict=True):
-        specs_ = next_rungs(request.specs, rows) if text in design.ladders else request.specs
+        specs_: Sequence[RunSpec] = request.specs
+        if text in design.ladders:
+            specs_ = next_rungs(request.specs, rows)
+        elif text in design.searches:
+            specs_ = next_tried(request.specs, rows, design.searches[text])
         wanted |= {spec.run_id: spec for spec in specs_}
     return Study(
         design=design,
@@ -122,6 +129,24 @@ def next_rungs(specs: Sequence[RunSpec], stored: Mapping[str, StudyRow]) -> list
             rate = ladder.next_lower(tuple(rungs), {rate: row.equal_loss for rate, row in rows.items()})
         if rate is not None:
             wanted.append(rungs[rate])
+    return wanted
+
+
+def next_tried(specs: Sequence[RunSpec], stored: Mapping[str, StudyRow], first: float) -> list[RunSpec]:
+    """What is to be tried next of every cell of a search, whose seeds share all but the rate."""
+    cells: dict[str, list[RunSpec]] = {}
+    for spec in specs:
+        cells.setdefault(cell(replace(spec, seed=0)), []).append(spec)
+    wanted = list[RunSpec]()
+    for members in cells.values():
+        seed = min(spec.seed for spec in members)
+        rungs = {spec.train.lr: spec for spec in members if spec.seed == seed}
+        losses = {rate: stored[spec.run_id].equal_loss for rate, spec in rungs.items() if spec.run_id in stored}
+        rate = ladder.next_outward(tuple(sorted(rungs)), losses, first)
+        if rate is not None:
+            wanted.append(rungs[rate])
+        elif found := ladder.best(tuple(sorted(rungs)), losses):
+            wanted += [spec for spec in members if spec.seed != seed and spec.train.lr == found.rate]
     return wanted
 
 

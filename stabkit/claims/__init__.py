@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stabkit.claims import admin, quality, reasons, settings, today
+from stabkit.claims import admin, quality, reasons, recent, settings, today
 from stabkit.claims.base import ORDER, WEIGHTS, Claim, Finding
 from stabkit.claims.deepnet import ablation, chain, depth, slope, surfaces, table1, update
 from stabkit.claims.verdict import judge
@@ -36,7 +36,7 @@ OF_STEPS: tuple[Claim, ...] = slope.CLAIMS
 """Judged on single steps of SGD."""
 OF_SURFACES: tuple[Claim, ...] = surfaces.CLAIMS
 """Judged on surfaces and their runs."""
-OF_TODAY: tuple[Claim, ...] = today.CLAIMS
+OF_TODAY: tuple[Claim, ...] = (*today.CLAIMS, *recent.CLAIMS)
 """Of the methods of after 2022: each is asked where its own method, the first that it names, was trained."""
 EVERY = (*CLAIMS, *OF_STEPS, *OF_SURFACES, *OF_TODAY)
 

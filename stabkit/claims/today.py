@@ -179,7 +179,7 @@ def sweep(depths: str) -> str:
 LESS = at_most(0.9, "ours: a tenth less, more than another batch makes of it")
 
 
-def _claim(
+def claim_of(
     key: str,
     sentence: str,
     source: str,
@@ -209,7 +209,7 @@ NOT_EXPONENTIALLY = ClaimPart("not-exponentially", "not exponentially")
 FLAT = at_most(NEARLY, f"the paper: as large at every depth; ours: an exponent of {NEARLY:g} at most, up or down")
 
 CLAIMS: tuple[Claim, ...] = (
-    _claim(
+    claim_of(
         "peri-linear",
         "Peri-LN’s states grow in variance linearly with depth, not exponentially.",
         "Kim et al. 2025, abstract",
@@ -224,7 +224,7 @@ CLAIMS: tuple[Claim, ...] = (
         ),
         parts=(LINEARLY, NOT_EXPONENTIALLY),
     ),
-    _claim(
+    claim_of(
         "sandwich-scale",
         "Sandwich-LN keeps the values of hidden states from growing layer by layer as Pre-LN’s do.",
         "Ding et al. 2021 §2.4",
@@ -236,7 +236,7 @@ CLAIMS: tuple[Claim, ...] = (
         tell=closely,
         find=deep(lambda seen: seen.stream, "sandwich-ln", "pre-ln"),
     ),
-    _claim(
+    claim_of(
         "reordered-spikes",
         "The reordered norm with q/k-norm makes the gradient’s norm less spiky.",
         "OLMo 2 §3.3.2, Fig. 7",
@@ -248,7 +248,7 @@ CLAIMS: tuple[Claim, ...] = (
         tell=closely,
         find=deep(lambda seen: seen.spikes, "reordered-norm", "pre-ln"),
     ),
-    _claim(
+    claim_of(
         "mix-even",
         "Mix-LN’s gradients are more even over the layers than Pre-LN’s and Post-LN’s.",
         "Li et al. 2024, abstract and Fig. 3",
@@ -262,7 +262,7 @@ CLAIMS: tuple[Claim, ...] = (
         find=each_part(more_even("pre-ln"), more_even("post-ln")),
         parts=(than("pre-ln"), than("post-ln")),
     ),
-    _claim(
+    claim_of(
         "keel-trains",
         "Keel trains where Post-LN is stuck.",
         "Chen & Wei 2026 §4, Table 1",
@@ -273,7 +273,7 @@ CLAIMS: tuple[Claim, ...] = (
         scale="share",
         find=where_it_fails("keel", "post-ln"),
     ),
-    _claim(
+    claim_of(
         "lns-deep",
         "With LayerNorm scaling deep layers act less like an identity than Pre-LN’s.",
         "Sun et al. 2025 §5, Fig. 7",
@@ -285,7 +285,7 @@ CLAIMS: tuple[Claim, ...] = (
         tell=closely,
         find=deep(angle, "layernorm-scaling", "pre-ln"),
     ),
-    _claim(
+    claim_of(
         "dyt-matches",
         "DyT does as well as the norm in whose place it stands, with all else as it was.",
         "Zhu et al. 2025 §5",
@@ -297,7 +297,7 @@ CLAIMS: tuple[Claim, ...] = (
         tell=nats,
         find=nats_beside("dyt", "pre-ln"),
     ),
-    _claim(
+    claim_of(
         "gpt2-start",
         "GPT-2’s scaled initialisation takes back what the residual path accumulates with depth.",
         "Radford et al. 2019 §2.3",
@@ -308,7 +308,7 @@ CLAIMS: tuple[Claim, ...] = (
         scale="difference",
         find=flat("gpt2-init", of(lambda seen: seen.stream_start)),
     ),
-    _claim(
+    claim_of(
         "depth-mup-flat",
         "Depth-μP’s updates are as large at every depth.",
         "Yang et al. 2023 §1, Table 1",
@@ -319,7 +319,7 @@ CLAIMS: tuple[Claim, ...] = (
         scale="difference",
         find=flat("depth-mup", first_update, SATURATED),
     ),
-    _claim(
+    claim_of(
         "completep-flat",
         "CompleteP’s updates are as large at every depth at a fixed rate.",
         "Dey et al. 2025, Fig. 7",
@@ -330,7 +330,7 @@ CLAIMS: tuple[Claim, ...] = (
         scale="difference",
         find=flat("completep", first_update, SATURATED),
     ),
-    _claim(
+    claim_of(
         "residual-gradient",
         "ResiDual’s gradient does not vanish at the bottom as Post-LN’s does.",
         "Xie et al. 2023, abstract",
@@ -341,112 +341,5 @@ CLAIMS: tuple[Claim, ...] = (
         scale="ratio",
         tell=times,
         find=deep(lambda seen: seen.gradient_lowest, "residual", "post-ln"),
-    ),
-    _claim(
-        "derf-matches",
-        "Derf does as well as the norm in whose place it stands, with all else as it was.",
-        "Chen et al. 2025, abstract",
-        "derf",
-        "pre-ln",
-        test="validation loss where Pre-LN trains: Derf’s less Pre-LN’s",
-        threshold=at_most(MARGIN, f"ours: {MARGIN:g} nats, below which two losses are one"),
-        scale="difference",
-        tell=nats,
-        find=nats_beside("derf", "pre-ln"),
-    ),
-    _claim(
-        "gpas-smaller",
-        "GPAS keeps the variance of states from growing over depth as Pre-LN’s does.",
-        "Chen et al. 2025b, abstract and Fig. 1",
-        "gpas",
-        "pre-ln",
-        test="size of the state after the last layer over what enters the first: GPAS’s over Pre-LN’s",
-        threshold=LESS,
-        scale="ratio",
-        tell=closely,
-        find=deep(lambda seen: seen.stream, "gpas", "pre-ln"),
-    ),
-    _claim(
-        "gated-spikes",
-        "A gate on attention makes training less spiky.",
-        "Qiu et al. 2025, abstract",
-        "gated-attention",
-        "pre-ln",
-        test="largest gradient norm from update 50 on over its median: with the gate over Pre-LN’s",
-        threshold=LESS,
-        scale="ratio",
-        tell=closely,
-        find=deep(lambda seen: seen.spikes, "gated-attention", "pre-ln"),
-    ),
-    _claim(
-        "value-residual-loss",
-        "Values of the first layer in every layer give a lower loss.",
-        "Zhou et al. 2024, abstract",
-        "value-residual",
-        "pre-ln",
-        test="validation loss where Pre-LN trains: with value residual less without",
-        threshold=at_most(-MARGIN, f"ours: lower by {MARGIN:g} nats, below which two losses are one"),
-        scale="difference",
-        tell=nats,
-        find=nats_beside("value-residual", "pre-ln"),
-    ),
-    _claim(
-        "siamese-trains",
-        "SiameseNorm trains where Post-LN is stuck.",
-        "arXiv 2602.08064, abstract",
-        "siamesenorm",
-        "post-ln",
-        test="outcomes of SiameseNorm where Post-LN fails in every seed: share of the seeds that train",
-        threshold=MOST,
-        scale="share",
-        find=where_it_fails("siamesenorm", "post-ln"),
-    ),
-    _claim(
-        "attnres-bounded",
-        "Attention Residuals keep states from growing over depth as Pre-LN’s do.",
-        "Kimi Team 2026, abstract",
-        "attention-residuals",
-        "pre-ln",
-        test="size of the state after the last layer over what enters the first: Attention Residuals’ over Pre-LN’s",
-        threshold=LESS,
-        scale="ratio",
-        tell=closely,
-        find=deep(lambda seen: seen.stream, "attention-residuals", "pre-ln"),
-    ),
-    _claim(
-        "attnres-even",
-        "Attention Residuals’ gradients are more even over the layers than Pre-LN’s.",
-        "Kimi Team 2026, abstract",
-        "attention-residuals",
-        "pre-ln",
-        weight="side",
-        test="largest over smallest layer’s gradient norm: Attention Residuals’ over Pre-LN’s",
-        threshold=LESS,
-        scale="ratio",
-        tell=times,
-        find=deep(lambda seen: seen.gradient_spread, "attention-residuals", "pre-ln"),
-    ),
-    _claim(
-        "mhc-gain",
-        "Mixings that are doubly stochastic let no stream grow.",
-        "Xie et al. 2025, Fig. 7: 1.6 at most",
-        "mhc",
-        test="the largest gain of the product of mixings at any step, forward or backward",
-        threshold=at_most(1.6, "the paper’s own"),
-        scale="ratio",
-        tell=times,
-        find=deep(lambda seen: seen.mixing, "mhc"),
-    ),
-    _claim(
-        "hc-gain",
-        "Mixings without a constraint let streams grow.",
-        "Xie et al. 2025, Fig. 3: up to 3,000",
-        "hyper-connections",
-        "mhc",
-        test="the largest gain of the product of mixings at any step: hyper-connections’ over mHC’s",
-        threshold=MUCH,
-        scale="ratio",
-        tell=times,
-        find=deep(lambda seen: seen.mixing, "hyper-connections", "mhc"),
     ),
 )

@@ -39,6 +39,8 @@ def audits(method: Method, places: Sequence[Site]) -> str:
     """Why a model of this method is not followed by `audit`; "" where it is."""
     if not wired(method.wiring).followed:
         return "audit follows chains and DLCL's sums alone"
+    if method.value_residual:
+        return "values of another layer are not followed by audit"
     if {"dyt", "dyt 1", "derf"} & set(_parts(method, places)):
         return "audit recognises LayerNorm and RMSNorm, and neither DyT nor Derf"
     return ""
@@ -51,7 +53,6 @@ def unjudged(method: Method, places: Sequence[Site]) -> tuple[str, ...]:
     reasons = {
         "what stands on queries, keys and values": heads,
         "the gate on attention": any(method.gate(site) for site in places),
-        "whose values attention takes": method.value_residual,
         "what stands before the first layer": any(method.embedding(stack) for stack in stacks),
         "the factors on rate and ε, which are the optimiser's": method.scaled,
         "ω, which comes from data": method.calibrate is not None,

@@ -69,13 +69,16 @@ class Wired:
     streams: tuple[str, ...] = ("",)
     """One state passes from sub-layer to sub-layer, or several; the first is the one that branches read, or the mean of
     those, and is named by the site alone."""
+    work: float = 0.0
+    """What it costs beside the sub-layers, each pass, in what a sub-layer's pass costs beside its products: measured at
+    50 layers of 64-128-2 (`running/cost.py`)."""
     mixes: bool = False
     """Whether streams are mixed by matrices, which the probe `mixing` follows."""
     module: Callable[..., Any] | None = None
     """(sub-layers of the stack, the comparison's norm) → a `model.wirings.base.ChainWiring`, of a wiring from a file of
     one's own; None of those here."""
     second: Callable[..., Any] | None = None
-    """Of such a one: a `model.numpy_wirings.Chain` that says the same in numpy, if there is one to check it with."""
+    """Of such a one: a `model.numpy_wirings.NumpyChain` that says the same in numpy, to check it with."""
 
 
 def _triangle(stack: Shape) -> int:
@@ -121,6 +124,7 @@ WIRINGS: Mapping[Wiring, Wired] = {
     ),
     "two streams": Wired(
         formula="s ← s + γ·f, s₀ = x₀; output x + {N}(s)",
+        work=1.0,
         parameters=lambda stack: stack.norm,
         end="",
         streams=("", "sum"),
@@ -128,18 +132,21 @@ WIRINGS: Mapping[Wiring, Wired] = {
     "siamese streams": Wired(
         formula="x ← {N}(x), z = f⟨x + {N}(y)⟩, x ← x + z/√(2l), y ← y + z, y₀ = x₀; output {N}(x) + {N}(y)",
         replaces=True,
+        work=3.0,
         parameters=lambda stack: 2 * (stack.sublayers + 1) * stack.norm,
         end="",
         streams=("", "y"),
     ),
     "shrunk chain": Wired(
         formula="then x ← x − SiLU(α_l)·[x], [x] without gradient, α_l trained, 0 at first",
+        work=1.5,
         parameters=lambda stack: stack.layers,
         end="",
     ),
     "from the start": Wired(
         formula="a layer reads λ_l·x + λ⁰_l·x₀, trained, from 1.15 to 1.05 and from 0.2 to 0.05 at first; output "
         "x − b·x_{N/2}, b trained, 0.2 at first",
+        work=1.5,
         parameters=lambda stack: 2 * stack.layers + 1,
         end="",
     ),
@@ -147,6 +154,7 @@ WIRINGS: Mapping[Wiring, Wired] = {
         formula="v_i = f⟨h_i⟩, h_i = Σ_{k<i} a_k·v_k, v₀ = x₀, a = softmax_k(w_i·v_k/rms(v_k)), w_i trained, 0 at "
         "first; output h",
         replaces=True,
+        work=5.0,
         parameters=_queries,
         end="",
     ),
@@ -154,12 +162,14 @@ WIRINGS: Mapping[Wiring, Wired] = {
         formula="v_i = f⟨h_i⟩, h_i = Σ_k a_k·s_k, s₀ = x₀, s_k the sums of v in up to eight runs of layers, a = "
         "softmax_k(w_i·s_k/rms(s_k)), w_i trained, 0 at first; output h",
         replaces=True,
+        work=2.0,
         parameters=_queries,
         end="",
     ),
     "hyper-connections": Wired(
         formula=f"{_MIXED}, p, q, R = trained + s·tanh({{N}}(X)·W); output Σ X",
         replaces=True,
+        work=7.5,
         parameters=_free,
         end="",
         mixes=True,
@@ -168,6 +178,7 @@ WIRINGS: Mapping[Wiring, Wired] = {
         name: Wired(  # type: ignore[misc]  # the three names are Wiring's
             formula=f"{_MIXED}, p = σ, q = 2σ, R = Sinkhorn of α·W·X/rms(X) + b; {start}; output Σ X",
             replaces=True,
+            work=8.0,
             parameters=_constrained,
             end="",
             mixes=True,

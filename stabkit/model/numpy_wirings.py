@@ -22,7 +22,7 @@ Normed = Callable[[str, Array], Array]
 """(name, x) → x past the comparison's norm of this name."""
 
 
-class Chain:
+class NumpyChain:
     """What each sub-layer reads, and what its output becomes."""
 
     def __init__(self, w: Weights, norm: Normed, sites: Sequence[Site], x: Array) -> None:
@@ -50,7 +50,7 @@ class Chain:
         return i == len(self.sites) - 1 or self.opens(i + 1)
 
 
-class Triangle(Chain):
+class Triangle(NumpyChain):
     """DLCL: all outputs so far, weighed by a row of the triangle."""
 
     normed = True
@@ -85,7 +85,7 @@ class TriangleNormedAfter(Triangle):
     normed = False
 
 
-class Dual(Chain):
+class Dual(NumpyChain):
     """ResiDual: everything added, past a norm, beside the chain."""
 
     def start(self) -> None:
@@ -98,7 +98,7 @@ class Dual(Chain):
         return self.x + self.norm("norm", self.total)
 
 
-class Twins(Chain):
+class Twins(NumpyChain):
     """SiameseNorm."""
 
     def start(self) -> None:
@@ -116,7 +116,7 @@ class Twins(Chain):
         return self.norm(f"of_x.{last}", self.x) + self.norm(f"of_y.{last}", self.free)
 
 
-class Smaller(Chain):
+class Smaller(NumpyChain):
     """GPAS: times 1 − SiLU(α_l)."""
 
     def join(self, i: int, y: Array, f: Array) -> None:
@@ -124,7 +124,7 @@ class Smaller(Chain):
         self.x = y * (1 - alpha / (1 + math.exp(-alpha)))
 
 
-class Beginning(Chain):
+class Beginning(NumpyChain):
     """nanochat's x₀ in every layer, and its middle taken out."""
 
     def start(self) -> None:
@@ -147,7 +147,7 @@ class Beginning(Chain):
         return left
 
 
-class OverDepth(Chain):
+class OverDepth(NumpyChain):
     """Attention Residuals, token by token."""
 
     blocks = 0
@@ -175,7 +175,7 @@ class OverBlocks(OverDepth):
     blocks = 8
 
 
-class Free(Chain):
+class Free(NumpyChain):
     """Hyper-connections, token by token: X (n, d)."""
 
     def start(self) -> None:
@@ -225,7 +225,7 @@ class Stochastic(Free):
 
 
 NUMPY: Mapping[Wiring, Any] = {
-    "chain": Chain,
+    "chain": NumpyChain,
     "history, normed": Triangle,
     "history, norm after": TriangleNormedAfter,
     "two streams": Dual,

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from stabkit import methods
+from stabkit.methods.base import Method, defined, sites
+from stabkit.methods.wirings import wired
 from stabkit.spec import RunSpec, recorded_steps, snapshot_steps, validation_steps
 from stabkit.storage.store import Run
 
@@ -15,6 +17,10 @@ GIGAFLOPS, OVERHEAD, LOGITS, BUILD, START = 110.0, 3.9e-5, 0.0, 5.3e-4, 0.022
 seconds to build a sub-layer and measure it at step 0, and to start a run. Fitted by `benchmarks/cost.py` on an AMD EPYC
 with AVX-512, by the fused kernels; the Python path, and an older processor, take two to four times as long, which
 `pace` learns from the first runs."""
+PYTHON = 4.5
+"""Of the Python path, in what a sub-layer's pass costs beside its products: a sub-layer at 50 layers of 64-128-2."""
+ORTHOGONAL = 1.9e-6
+"""10⁹ flops of an update of Muon for each number: fifteen products of 64 × 64."""
 FACTOR = 1.5
 """Eight in ten runs of a mixed grid end within this factor of their estimate (`benchmarks/cost.py`, on runs that the
 fit has not seen): what is reported is a range."""
@@ -46,14 +52,24 @@ def parts(spec: RunSpec) -> tuple[float, ...]:
     flops, sublayers, logits = one_pass(spec)
     validation = 2 * len(validation_steps(spec))
     full, calls = train + probe / 2 + validation, train + probe + validation
-    return full * flops, calls * sublayers, full * logits, sublayers, 1.0
+    update = ORTHOGONAL * methods.parameters(spec) * spec.train.steps if "muon" in spec.train.optimizer else 0.0
+    return full * flops + update, calls * sublayers, full * logits, float(len(methods.sites_of(spec))), 1.0
 
 
 def one_pass(spec: RunSpec) -> tuple[float, float, float]:
     """Of a forward pass over a training batch: 10⁹ flops (2 a weight and token), sub-layers, logits."""
-    tokens = spec.train.max_tokens
+    tokens, method = spec.train.max_tokens, methods.of(spec)
     flops = 2e-9 * methods.parameters(spec) * tokens
-    return flops, float(len(methods.sites_of(spec))), float(tokens * spec.task.vocab)
+    sublayers = float(len(methods.sites_of(spec)))
+    if method is not None:
+        sublayers *= 1 + wired(method.wiring).work + (0.0 if fuses(method) else PYTHON)
+    return flops, sublayers, float(tokens * spec.task.vocab)
+
+
+def fuses(method: Method) -> bool:
+    """Whether its sub-layers have nothing that the fused kernel lacks."""
+    site = sites(*defined(method, 1), 64)[0]
+    return not (method.gate(site) or method.value_residual or "derf" in (method.norm_in(site), method.norm_out(site)))
 
 
 def pace(runs: Sequence[Run]) -> float:

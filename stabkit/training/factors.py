@@ -16,7 +16,7 @@ from stabkit.model.transformer import Transformer
 from stabkit.training.optimizers.base import WHOLE, Apart, Group
 
 
-class Part(NamedTuple):
+class RolePart(NamedTuple):
     """Numbers of one role at one place."""
 
     slices: list[slice]
@@ -53,7 +53,7 @@ def _joined(parts: list[slice]) -> list[slice]:
     return joined
 
 
-def roles(model: Transformer, flat: Flat) -> Iterator[Part]:
+def roles(model: Transformer, flat: Flat) -> Iterator[RolePart]:
     """Every part of θ, in the order of the vector but for the roles of a map."""
     maps = {id(module.weight): module for module in model.modules() if isinstance(module, Linear)}
     place = {id(p): site for site, residual in reversed(model.residuals.items()) for p in residual.parameters()}
@@ -65,19 +65,19 @@ def roles(model: Transformer, flat: Flat) -> Iterator[Part]:
     for parameter, part in flat.places():
         site = place.get(id(parameter), model.sites[0])
         if parameter is model.embedding or parameter is model.head:
-            yield Part([part], site, "embedding" if parameter is model.embedding else "head", None)
+            yield RolePart([part], site, "embedding" if parameter is model.embedding else "head", None)
         elif id(parameter) in outer:
-            yield Part([part], outer[id(parameter)], "outer", None)
+            yield RolePart([part], outer[id(parameter)], "outer", None)
         elif id(parameter) in maps:
             yield from _rows(maps[id(parameter)], part, site)
         else:
-            yield Part([part], site, "vector", None)
+            yield RolePart([part], site, "vector", None)
 
 
-def _rows(linear: Linear, part: slice, site: Site) -> Iterator[Part]:
+def _rows(linear: Linear, part: slice, site: Site) -> Iterator[RolePart]:
     """The rows of each role."""
     fan_in = linear.weight.shape[1]
     length = linear.size * fan_in
     for i, role in enumerate(linear.roles):
         starts = [part.start + (head * len(linear.roles) + i) * length for head in range(linear.heads)]
-        yield Part([slice(at, at + length) for at in starts], site, role, (linear.heads * linear.size, fan_in))
+        yield RolePart([slice(at, at + length) for at in starts], site, role, (linear.heads * linear.size, fan_in))

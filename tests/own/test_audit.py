@@ -80,14 +80,19 @@ def test_torchs_own_encoder_layers_pass_when_each_is_drawn_anew():
     assert found(models.TorchLayers(4, norm_first=True, final=True), "pre-ln", 4, 0) == []
 
 
-FOLLOWED = [key for key in methods.KEYS if key not in ("residual", "dyt")]
+APART = ("residual", "siamesenorm", "gpas", "nanochat", "attention-residuals", "hyper-connections", "mhc")
+"""Of wirings that audit does not follow."""
+FOLLOWED = [key for key in methods.KEYS if key not in (*APART, "dyt", "derf", "value-residual")]
 
 
 def test_a_wiring_of_several_streams_is_said_not_to_be_followed():
-    with pytest.raises(UsageError, match="several streams is not followed"):
-        audit(torch.nn.Linear(2, 2), methods.build("residual", {}))
-    with pytest.raises(UsageError, match="and no DyT"):
+    for key in APART:
+        with pytest.raises(UsageError, match="chains and DLCL's sums alone"):
+            audit(torch.nn.Linear(2, 2), methods.build(key, {}))
+    with pytest.raises(UsageError, match="neither DyT nor Derf"):
         audit(torch.nn.Linear(2, 2), methods.build("dyt", {}))
+    with pytest.raises(UsageError, match="values of another layer"):
+        audit(torch.nn.Linear(2, 2), methods.build("value-residual", {}))
 
 
 @pytest.mark.parametrize(("method", "said"), [("depth-mup", "rate and ε"), ("reordered-norm", "queries")])

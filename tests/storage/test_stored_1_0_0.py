@@ -19,6 +19,7 @@ import pytest
 
 from stabkit.report.json_document import ended
 from stabkit.results.records import Table, jsonable
+from stabkit.spec import RunSpec
 from stabkit.storage import probed, surfaces, translations, watched, weights
 from stabkit.storage.probed import PROBE
 from stabkit.storage.shelf import Shelf
@@ -48,11 +49,22 @@ def of_tables(records: Mapping[str, Table]) -> Iterator[tuple[str, str]]:
         yield f"{name}.version", str(table.version)
 
 
+LATER = {"weight_decay": 0.0, "momentum": 0.0}
+"""What `train` of a run has since, at its defaults."""
+
+
+def as_of_1_0_0(spec: RunSpec) -> dict[str, Any]:
+    """A spec as plain JSON without the fields that came later."""
+    body = spec.to_json()
+    assert {name: body["train"].pop(name) for name in LATER} == LATER
+    return body
+
+
 def run(name: str) -> dict[str, str]:
     stored = Store(STORED).load(name)
     return {
         "digest": stored.digest,
-        "spec": of_json(stored.spec.to_json()),
+        "spec": of_json(as_of_1_0_0(stored.spec)),
         "kept": of_json(dict(stored.kept)),
         "outcome": of_json(jsonable(ended(stored))),
         "environment": of_json(dict(stored.environment)),

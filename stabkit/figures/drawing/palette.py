@@ -1,8 +1,8 @@
 """The colour of each method and the marker of its lines, the same on every page; the mark and the colour of an outcome.
 
 Between two colours of one marker lies a ΔE (CIE 1976) of 10 or more: to the eye, to one without red or green cones
-(Machado, Oliveira and Fernandes 2009, severity 1) and in a grey print. 29 colours do not fit between white and a dark
-page at that distance, eight markers separate the rest. ○, □, ✕ and · stay free: they say how a run ended.
+(Machado, Oliveira and Fernandes 2009, severity 1) and in a grey print. 38 colours do not fit between white and a dark
+page at that distance, eleven markers separate the rest. ○, □, ✕ and · stay free: they say how a run ended.
 """
 
 from __future__ import annotations
@@ -35,6 +35,15 @@ HUES: Mapping[str, tuple[str, str]] = {
     "gpt2-init": ("#ED9F5D", ">"),
     "depth-mup": ("#B2157E", "*"),
     "completep": ("#126B64", "<"),
+    "derf": ("#50C42E", "d"),
+    "gpas": ("#DD35ED", "p"),
+    "gated-attention": ("#ED3A3D", "h"),
+    "value-residual": ("#7135EC", "d"),
+    "nanochat": ("#D1A38D", "p"),
+    "siamesenorm": ("#6A549F", "h"),
+    "attention-residuals": ("#229A39", "d"),
+    "hyper-connections": ("#A92BAB", "p"),
+    "mhc": ("#99BD45", "h"),
 }
 """Of the built-in methods."""
 

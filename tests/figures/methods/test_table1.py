@@ -115,8 +115,8 @@ def test_the_title_names_who_trains_and_who_does_not_at_the_deepest_depth_with_s
     )
     assert table1.title([ended("post-ln", 6, "stuck"), ended("post-ln", 18, "trains")]).startswith("At 18L-18L Post-LN")
     every = [ended(key, 6, "trains") for key in methods.KEYS]
-    assert table1.title(every) == "At 6L-6L all 23 methods train"
-    assert table1.title([*every, ended("post-ln", 6, "stuck", seed=1)]).startswith("At 6L-6L 22 of 23 methods train")
+    assert table1.title(every) == "At 6L-6L all 32 methods train"
+    assert table1.title([*every, ended("post-ln", 6, "stuck", seed=1)]).startswith("At 6L-6L 31 of 32 methods train")
 
 
 def test_the_text_of_the_picture_names_every_cell() -> None:

@@ -159,9 +159,11 @@ def test_the_output_comes_from_the_decoder_or_from_an_encoder_alone() -> None:
 def test_which_outputs_have_a_ceiling_and_which_sums_enter_a_norm_follows_the_group(method: Method) -> None:
     for layers in ((2, 2), (2, 0), (0, 2)):
         if not method.undefined(*layers):
-            ends = group_of(method) not in ("No-LN", "Dual") and method.key != "dyt"  # a DyT bounds and norms nothing
+            bounds = method.key in ("dyt", "derf")  # and norms nothing
+            ends = (group_of(method) not in ("No-LN", "Dual") and not bounds) or method.key == "siamesenorm"
             assert ends_in_norm(spec(method.key, *layers)) == ends
-            after = group_of(method) in ("Post-LN", "DeepNorm", "Dual") and method.key != "keel"  # its first has none
+            partly = method.key in ("keel", "siamesenorm")  # its first has none; one of its streams
+            after = group_of(method) in ("Post-LN", "DeepNorm", "Dual") and not partly
             assert norm_after_sum(spec(method.key, *layers)) == after
     assert ends_in_norm(spec("tomorrow", 2)) and norm_after_sum(spec("tomorrow", 2))
 

@@ -1,0 +1,1 @@
+"""The table of recent methods under the optimisers of 2026."""

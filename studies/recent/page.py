@@ -1,0 +1,161 @@
+"""The page of the methods of 2026 under both optimisers, as HTML and as Markdown, and its content as values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from stabkit.claims import OF_TODAY
+from stabkit.claims.base import ORDER, Finding
+from stabkit.claims.verdict import judge
+from stabkit.figures.drawing import style
+from stabkit.figures.shared.words import plain
+from stabkit.report.cards import card
+from stabkit.report.frame import shell, template
+from stabkit.storage.folder import write_file
+from studies import row_run
+from studies.recent import design, sentences
+from studies.recent.figures import FIGURES, told
+from studies.recent.table import NAMES, RecentCell, RecentTable
+from studies.rows import digest
+from studies.study import Study
+from studies.today.page_tables import with_interval
+
+
+class RecentRows(NamedTuple):
+    """A table of the page: what it says, its heads, and (method, label, cells) a row."""
+
+    caption: str
+    heads: tuple[str, ...]
+    rows: list[tuple[str, str, list[str]]]
+
+
+def of(study: Study) -> RecentTable:
+    """The table of a study as far as it has come."""
+    return RecentTable(study.rows, (*design.KEYS, *design.STARTS))
+
+
+def tables(table: RecentTable) -> list[RecentRows]:
+    """The matrix first; then what the seeds that chose nothing lose."""
+    cells = {(cell.optimizer, cell.depth, cell.variant): cell for cell in table.cells}
+    labels = {cell.variant: (cell.method, cell.label) for cell in table.cells}
+
+    def made(caption: str, depths: Sequence[int], say: Any) -> RecentRows:
+        heads = [(optimizer, depth) for optimizer in design.OPTIMIZERS for depth in depths]
+        rows = [
+            (*labels[name], [say(cells[(*head, name)]) if (*head, name) in cells else "–" for head in heads])
+            for name in table.variants
+            if name in labels
+        ]
+        return RecentRows(caption, tuple(f"{NAMES[optimizer]}, {depth} layers" for optimizer, depth in heads), rows)
+
+    return [
+        made(
+            f"The lowest validation loss after {design.UPDATES} updates and the rate that it is at, of rates a factor "
+            "2 apart, by search with one seed; –: no such runs, or none with a loss",
+            table.depths,
+            told,
+        ),
+        made(
+            "Validation loss at that rate over three seeds that have chosen nothing, in brackets 95 %; then, seed by "
+            "seed, less Pre-LN’s at its own best rate",
+            design.SEEDED,
+            _seeds,
+        ),
+    ]
+
+
+def _seeds(cell: RecentCell) -> str:
+    if cell.loss is None:
+        return "–"
+    less = f"; {with_interval(cell.less, signed=True)}" if cell.less else ""
+    return f"{with_interval(cell.loss, 3)}{less}"
+
+
+def findings(study: Study) -> list[Finding]:
+    """The claims of these methods, judged on the runs of the seeds that followed; those that hold first."""
+    runs = row_run.runs(study, lambda spec: spec.seed != design.SEARCHING)
+    claims = [claim for claim in OF_TODAY if claim.methods[0] in design.KEYS]
+    return sorted((judge(claim, runs) for claim in claims), key=lambda finding: ORDER.index(finding.verdict))
+
+
+def write(study: Study, path: Path, command: str) -> dict[str, Any]:
+    """Write the page; returns its content, for `--json` and the terminal."""
+    table = of(study)
+    write_file(path, render(study, table, command).encode())
+    write_file(path.with_suffix(".md"), markdown(study, table).encode())
+    return {
+        "answer": sentences.answer(table),
+        "sentences": sentences.paragraphs(table),
+        "rows": str(study.path),
+        "missing": len(study.missing),
+        "table": [{**asdict(cell), "label": cell.label} for cell in table.cells],
+        "correlations": [
+            {"depth": depth, "value": found[0], "methods": found[1]}
+            for depth in table.depths
+            if (found := table.correlation(depth))
+        ],
+        "claims": [{"id": f.claim.key, "verdict": f.verdict, "measured": f.measured} for f in findings(study)],
+    }
+
+
+@np.errstate(all="ignore")
+def render(study: Study, table: RecentTable, command: str) -> str:
+    """The page as one HTML file."""
+    return template(Path(__file__).with_name("page.html.j2")).render(
+        **shell(study.design.title, command, sentences.answer(table)) | {"elsewhere": ""},  # it needs its text
+        swatch=style.colour,
+        sentences=sentences.paragraphs(table),
+        tables=tables(table),
+        cards=[card(figure, figure.select(table), table) for figure in FIGURES],
+        judged=findings(study),
+        scaled=study.design.scaled,
+        updates=design.UPDATES,
+        commands=[plain(line) for line in study.commands],
+        rows=plain(str(study.path)),
+        count=len(study.rows),
+        digest=digest(study.rows),
+        missing=len(study.missing),
+        failed=[(plain(spec.run_id), plain(reason)) for spec, reason in study.failed],
+        switches=[],
+        group_switches=[],
+        lit=(),
+    )
+
+
+def markdown(study: Study, table: RecentTable) -> str:
+    """The same as a page of `docs/`."""
+    lines = [
+        f"# {study.design.title}",
+        "",
+        "Written by `python3 dev.py evidence recent` from its rows, [recent.csv](recent.csv), as a page with pictures "
+        "([reports/recent.html](../reports/recent.html)) and as this file; no number here is typed by hand.",
+        "",
+        sentences.answer(table),
+    ]
+    if study.missing:
+        lines += ["", f"**Not whole yet**: {len(study.missing)} runs are next, and more may follow."]
+    lines += [f"\n{text}" for text in sentences.paragraphs(table)]
+    lines += ["", study.design.scaled[:1].upper() + study.design.scaled[1:]]
+    for shown in tables(table):
+        lines += ["", f"{shown.caption}.", ""]
+        lines += _markdown(("method", *shown.heads), [(label, *texts) for _, label, texts in shown.rows])
+    lines += ["", "## What the papers say of their own methods", ""]
+    lines += _markdown(
+        ("verdict", "the paper says", "measured"),
+        [(f.verdict, f"{f.claim.sentence} ({f.claim.source})", _measured(f)) for f in findings(study)],
+    )
+    return "\n".join(lines) + "\n"
+
+
+def _measured(finding: Finding) -> str:
+    told_ = " ".join(filter(None, (finding.measured, f"({finding.reason})" if finding.reason else "")))
+    return told_.replace("|", "\\|")
+
+
+def _markdown(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    return [f"| {' | '.join(heads)} |", "|" + "---|" * len(heads), *(f"| {' | '.join(row)} |" for row in rows)]

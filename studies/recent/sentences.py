@@ -1,0 +1,109 @@
+"""What the study's rows say, with its n: the same for HTML, Markdown and the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from stabkit.claims.evidence import MARGIN
+from stabkit.figures.shared.words import several, short
+from studies.ladder import written
+from studies.recent.design import OPTIMIZERS, SEEDED, STARTS
+from studies.recent.table import NAMES, RecentCell, RecentTable
+from studies.today.page_tables import with_interval, with_sign
+from studies.today.sentences import ALIKE
+
+MHC = "mhc"
+
+
+def lowest(cells: Sequence[RecentCell]) -> list[RecentCell]:
+    """Those within MARGIN of the lowest loss, lowest first."""
+    ordered = sorted(((cell.best.loss, cell) for cell in cells if cell.best), key=lambda pair: pair[0])
+    return [cell for loss, cell in ordered if loss <= ordered[0][0] + MARGIN]
+
+
+def deepest(table: RecentTable) -> int | None:
+    """The greatest depth at which both optimisers' searches are over."""
+    whole = [n for n in table.depths if all(table.of(optimizer, n) for optimizer in OPTIMIZERS)]
+    return max(whole, default=None)
+
+
+def answer(table: RecentTable) -> str:
+    """The page's first sentence: whether the optimisers order the methods alike."""
+    depth = deepest(table)
+    found = None if depth is None else table.correlation(depth)
+    if depth is None or found is None:
+        return "No depth is searched through under both optimisers yet."
+    rho, count = found
+    verdict = "nearly the same" if rho >= ALIKE else "not the same"
+    who = [
+        f"under {NAMES[optimizer]} {several([cell.label for cell in lowest(cells)], len(cells))} lose least"
+        for optimizer in OPTIMIZERS
+        if (cells := table.of(optimizer, depth))
+    ]
+    return (
+        f"At {depth} layers, each method at its own best rate, the order under Muon is {verdict} as under AdamW (rank "
+        f"correlation {with_sign(rho)}, {count} methods, one seed): {', '.join(who)}."
+    )
+
+
+def paragraphs(table: RecentTable) -> list[str]:
+    """What follows."""
+    return [text for text in (*orders(table), *shown(table), *starts(table), gains(table)) if text]
+
+
+def orders(table: RecentTable) -> list[str]:
+    """The rank correlation at every depth that is whole."""
+    found = {n: table.correlation(n) for n in table.depths}
+    told = [f"{with_sign(pair[0])} at {n} layers" for n, pair in found.items() if pair]
+    return [f"Rank correlation of the two orders: {', '.join(told)}."] if len(told) > 1 else []
+
+
+def shown(table: RecentTable) -> list[str]:
+    """Whose loss is shown to be below Pre-LN's, by the seeds that chose no rate."""
+    told = []
+    for depth in SEEDED:
+        for optimizer in OPTIMIZERS:
+            cells = [
+                cell for cell in table.of(optimizer, depth, whole=False) if cell.less and cell.less.high is not None
+            ]
+            if not cells:
+                continue
+            below = [cell for cell in cells if cell.less and (cell.less.high or 0) < 0 and cell.less.value <= -MARGIN]
+            who = several([cell.label for cell in below], len(cells)) if below else "none"
+            told.append(f"under {NAMES[optimizer]} at {depth} layers {who} of {len(cells)}")
+    if not told:
+        return []
+    return [f"Shown to lose less than Pre-LN by {MARGIN:g} nats and more (three seeds, 95 %): {'; '.join(told)}."]
+
+
+def starts(table: RecentTable) -> list[str]:
+    """mHC's three starts beside each other, by the seeds; what they cannot say."""
+    told = []
+    for optimizer in OPTIMIZERS:
+        for depth in SEEDED:
+            cells = [cell for cell in table.of(optimizer, depth, whole=False) if cell.variant in (MHC, *STARTS)]
+            if len(cells) == 1 + len(STARTS) and all(cell.loss and cell.loss.high is not None for cell in cells):
+                parts = [
+                    f"{_start(cell)} {with_interval(cell.loss, 3)} at {written(cell.best.rate)}"
+                    for cell in cells
+                    if cell.best
+                ]
+                told.append(f"under {NAMES[optimizer]} at {depth} layers {', '.join(parts)}")
+    return [f"mHC by its start (three seeds, 95 %): {'; '.join(told)}."] if told else []
+
+
+def _start(cell: RecentCell) -> str:
+    return cell.variant.partition("=")[2] or "uniform"
+
+
+def gains(table: RecentTable) -> str:
+    """The largest gain of the mixings at the best rates."""
+    found: dict[str, RecentCell] = {}
+    for cell in table.cells:
+        if cell.mixing != 1.0 and (cell.label not in found or cell.mixing > found[cell.label].mixing):
+            found[cell.label] = cell
+    told = [
+        f"{label} {short(cell.mixing, 3)} ({NAMES[cell.optimizer]}, {cell.depth} layers)"
+        for label, cell in found.items()
+    ]
+    return f"The largest gain of the product of mixings, at the best rates: {', '.join(told)}." if told else ""

@@ -1,0 +1,126 @@
+"""The rows of the study as cells: one a method, optimiser and depth, with its best rate and what other seeds lose.
+
+An interval is Student's over the seeds that followed the search (95 %).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from scipy.stats import spearmanr
+
+from stabkit import methods
+from studies import ladder
+from studies.ladder import BestRate
+from studies.recent.design import OPTIMIZERS, RUNGS, SEARCHING
+from studies.rows import StudyRow
+from studies.today.table import REFERENCE, Number, mean
+
+NAMES = {"adamw": "AdamW", "muon": "Muon"}
+"""Of the optimisers, as people write them."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RecentCell:
+    """One method under one optimiser at one depth."""
+
+    optimizer: str
+    depth: int
+    variant: str
+    """`mhc:start=identity`."""
+    best: BestRate | None
+    """Of the search; None where no rate has a loss that is a number."""
+    tried: int
+    """How many rates."""
+    loss: Number | None
+    """Over the other seeds, at that rate; None where there are none."""
+    less: Number | None
+    """The same less Pre-LN's, seed by seed, each at its own best rate."""
+    mixing: float
+    """The largest gain of its mixings over all runs at that rate; 1 where nothing mixes."""
+
+    @property
+    def method(self) -> str:
+        return methods.parse(self.variant)[0]
+
+    @property
+    def label(self) -> str:
+        return methods.label(*methods.parse(self.variant))
+
+    @property
+    def known(self) -> bool:
+        """Whether its search is over."""
+        return self.best is not None and self.best.known
+
+
+class RecentTable:
+    """All cells of which there is a row."""
+
+    def __init__(self, rows: Sequence[StudyRow], variants: Sequence[str]) -> None:
+        self.variants = tuple(variants)
+        self._rows: dict[tuple[str, int, str], list[StudyRow]] = {}
+        for row in rows:
+            self._rows.setdefault((row.optimizer, row.depth, variant(row)), []).append(row)
+
+    @cached_property
+    def cells(self) -> tuple[RecentCell, ...]:
+        """By optimiser, depth, and in the order of the methods."""
+        order = {name: i for i, name in enumerate(self.variants)}
+        keys = sorted(self._rows, key=lambda key: (OPTIMIZERS.index(key[0]), key[1], order[key[2]]))
+        return tuple(self._cell(*key) for key in keys)
+
+    def of(self, optimizer: str, depth: int, *, whole: bool = True) -> list[RecentCell]:
+        """The cells whose search is over; none while another's there goes on, if they are to be `whole`."""
+        cells = [cell for cell in self.cells if (cell.optimizer, cell.depth) == (optimizer, depth)]
+        known = [cell for cell in cells if cell.known]
+        return known if not whole or len(known) == len(cells) else []
+
+    @property
+    def depths(self) -> list[int]:
+        return sorted({cell.depth for cell in self.cells})
+
+    def correlation(self, depth: int) -> tuple[float, int] | None:
+        """(Spearman's ρ of the two optimisers' losses at the best rates, methods); None before both are whole."""
+        first, second = ({cell.variant: cell.best.loss for cell in self.of(o, depth) if cell.best} for o in OPTIMIZERS)
+        both = [name for name in first if name in second]
+        if len(both) < 3:
+            return None
+        return float(spearmanr([first[n] for n in both], [second[n] for n in both]).statistic), len(both)
+
+    def _cell(self, optimizer: str, depth: int, name: str) -> RecentCell:
+        rows = self._rows[optimizer, depth, name]
+        best, others = self._found(rows)
+        losses = {row.seed: row.equal_loss for row in others}
+        reference = self._rows.get((optimizer, depth, REFERENCE), [])
+        theirs = {row.seed: row.equal_loss for row in self._found(reference)[1]}
+        at = [row for row in rows if best and row.rate == best.rate and row.profile]
+        return RecentCell(
+            optimizer=optimizer,
+            depth=depth,
+            variant=name,
+            best=best,
+            tried=sum(row.seed == SEARCHING for row in rows),
+            loss=_mean(losses.values()),
+            less=_mean(losses[seed] - theirs[seed] for seed in losses if seed in theirs) if name != REFERENCE else None,
+            mixing=max((row.profile.mixing for row in at if row.profile), default=1.0),
+        )
+
+    @staticmethod
+    def _found(rows: Sequence[StudyRow]) -> tuple[BestRate | None, list[StudyRow]]:
+        """The best rate of the search, and the rows of the other seeds there."""
+        best = ladder.best(RUNGS, {row.rate: row.equal_loss for row in rows if row.seed == SEARCHING})
+        return best, [row for row in rows if best and row.rate == best.rate and row.seed != SEARCHING]
+
+
+def variant(row: StudyRow) -> str:
+    """Its method with the options away from their defaults."""
+    return ":".join(filter(None, (row.method, row.options)))
+
+
+def _mean(values: Iterable[float]) -> Number | None:
+    """None where one is infinite: a seed that diverged has no loss to average."""
+    held = list(values)
+    return mean(held) if held and all(map(math.isfinite, held)) else None

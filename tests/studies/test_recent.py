@@ -1,0 +1,155 @@
+"""The methods of 2026 under two optimisers: the design, the search, the table and the page, on rows made by hand."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from stabkit import api, methods
+from stabkit.options import lines
+from stabkit.spec import RunSpec
+from studies import ladder, study
+from studies.recent import design, page, sentences
+from studies.recent.figures import FIGURES
+from studies.recent.table import RecentTable
+from studies.rows import StudyRow, from_csv, row, to_csv
+from tests.claims.test_today import PLAIN
+from tests.studies.study_rows import measured
+
+HERE = Path(__file__).parents[2]
+ROWS = HERE / "docs" / "recent.csv"
+
+
+def specs(*commands: str) -> list[RunSpec]:
+    found: list[RunSpec] = []
+    for line in commands:
+        name, options = lines.words(line, api.COMMANDS)
+        found += api.request(name, {**options, "out": "nowhere"}).specs
+    return found
+
+
+@pytest.fixture(scope="module")
+def every() -> list[RunSpec]:
+    return specs(*design.COMMANDS)
+
+
+def test_every_method_of_the_set_is_searched_under_both_optimisers_at_four_depths(every: list[RunSpec]) -> None:
+    under = {
+        optimizer: {methods.variant(one) for one in every if one.train.optimizer == optimizer}
+        for optimizer in design.OPTIMIZERS
+    }
+    assert under["adamw"] == {*methods.SETS["2026"], *design.STARTS}
+    assert under["adamw"] - under["muon"] == {"depth-mup", "completep"}
+    assert {one.model.decoder_layers for one in every} == {6, 18, 50, 100}
+    assert {one.model.encoder_layers for one in every} == {0} and {one.model.norm for one in every} == {"rms"}
+    assert {one.train.weight_decay for one in every} == {0.1} and {one.train.warmup for one in every} == {0}
+    assert {one.train.momentum for one in every if one.train.optimizer == "muon"} == {0.95}
+    assert {one.seed for one in every if one.model.decoder_layers in (6, 100)} == {design.SEARCHING}
+
+
+def loss_of(spec: RunSpec, best: float) -> float:
+    """A bowl in the logarithm of the rate; what is eight times too high diverges."""
+    away = math.log2(spec.train.lr / best)
+    return math.inf if away > 2.5 else 5.0 + 0.1 * away**2 + 0.01 * spec.seed
+
+
+def row_of(spec: RunSpec, loss: float, mixing: float = 1.0) -> StudyRow:
+    ended = math.isinf(loss)
+    return row(
+        spec,
+        outcome="diverged" if ended else "trains",
+        steps=20 if ended else 250,
+        validation=9.0 if ended else loss,
+        digest="0" * 64,
+        measured=measured(),
+        profile=None if ended else replace(PLAIN, loss=loss, mixing=mixing),
+    )
+
+
+@pytest.mark.parametrize("best", [2.5e-4, 1e-3, 4e-3, 1.6e-2, 0.512])
+def test_the_search_walks_to_the_lowest_loss_and_the_other_seeds_follow(every: list[RunSpec], best: float) -> None:
+    cell = [
+        one for one in every if (one.method, one.train.optimizer, one.model.decoder_layers) == ("pre-ln", "muon", 18)
+    ]
+    stored: dict[str, StudyRow] = {}
+    while wanted := [s for s in study.next_tried(cell, stored, design.FIRST) if s.run_id not in stored]:
+        stored |= {one.run_id: row_of(one, loss_of(one, best)) for one in wanted}
+        assert len(stored) < 20
+    searched = {r.rate: r.equal_loss for r in stored.values() if r.seed == design.SEARCHING}
+    found = ladder.best(design.RUNGS, searched)
+    assert found and found.known and found.rate == pytest.approx(best, rel=0.05)
+    assert {r.seed for r in stored.values() if r.rate == found.rate} == {0, 1, 2, 3}
+    assert all(r.seed == 0 for r in stored.values() if r.rate != found.rate)
+
+
+@pytest.fixture(scope="module")
+def rows(every: list[RunSpec]) -> list[StudyRow]:
+    """All methods whole at 18 layers; what Muon loses is in the opposite order of AdamW's."""
+    names = [methods.variant(one) for one in every]
+    place = {name: i for i, name in enumerate(dict.fromkeys(names))}
+    found = []
+    for one, name in zip(every, names, strict=True):
+        if one.model.decoder_layers != 18 or one.train.lr not in (2e-3, 4e-3, 8e-3):
+            continue
+        if one.seed and one.train.lr != 4e-3:
+            continue
+        under = place[name] if one.train.optimizer == "adamw" else len(place) - place[name]
+        loss = 5 + 0.02 * under + (0.1 if one.train.lr != 4e-3 else 0.0) + 0.001 * one.seed
+        found.append(row_of(one, loss, 700.0 if one.method == "hyper-connections" else 1.0))
+    return found
+
+
+def test_the_table_has_the_best_rates_the_seeds_and_the_orders(rows: list[StudyRow]) -> None:
+    table = RecentTable(rows, (*design.KEYS, *design.STARTS))
+    cells = {(cell.optimizer, cell.variant): cell for cell in table.cells}
+    mhc = cells["adamw", "mhc:start=static"]
+    assert mhc.label == "mHC (start=static)" and mhc.best and mhc.best.rate == 4e-3 and mhc.tried == 3
+    assert mhc.loss and mhc.loss.value == pytest.approx(mhc.best.loss + 0.002)
+    assert mhc.less and mhc.less.value == pytest.approx(mhc.best.loss - cells["adamw", "pre-ln"].best.loss)  # type: ignore[union-attr]
+    found = table.correlation(18)
+    assert found and found[0] == pytest.approx(-1.0) and found[1] == len(cells) - len(cells) // 2 - 1
+    assert table.correlation(6) is None
+
+
+def test_the_sentences_say_what_the_table_has_with_its_n(rows: list[StudyRow]) -> None:
+    table = RecentTable(rows, (*design.KEYS, *design.STARTS))
+    told = sentences.answer(table)
+    assert told.startswith("At 18 layers") and "not the same" in told and "rank correlation −1.00" in told
+    text = " ".join(sentences.paragraphs(table))
+    assert "three seeds, 95 %" in text and "Hyper-connections 700 (AdamW, 18 layers)" in text
+    assert "mHC by its start" in text and "uniform" in text
+    assert sentences.answer(RecentTable([], ())) == "No depth is searched through under both optimisers yet."
+
+
+def test_the_rows_come_back_from_their_file_and_older_files_have_no_such_columns(
+    rows: list[StudyRow], tmp_path: Path
+) -> None:
+    path = tmp_path / "recent.csv"
+    path.write_bytes(to_csv(rows))
+    assert sorted(from_csv(path), key=lambda r: r.run_id) == sorted(rows, key=lambda r: r.run_id)
+    assert "optimizer" in path.read_text().splitlines()[0]
+    for older in ("forecast.csv", "today.csv"):
+        text = (HERE / "docs" / older).read_bytes()
+        assert to_csv(from_csv(HERE / "docs" / older)) == text and b"optimizer" not in text
+
+
+def test_the_page_and_the_document_are_whole(rows: list[StudyRow], every: list[RunSpec], tmp_path: Path) -> None:
+    path = tmp_path / "recent.csv"
+    path.write_bytes(to_csv(rows))
+    begun = study.Study(
+        design=design.DESIGN,
+        commands=design.COMMANDS,
+        path=path,
+        rows=tuple(rows),
+        specs={one.run_id: one for one in every},
+        missing=(),
+    )
+    content = page.write(begun, tmp_path / "recent.html", "python -m studies recent")
+    assert json.loads(json.dumps(content, allow_nan=False))["answer"] == content["answer"]
+    text = (tmp_path / "recent.html").read_text(encoding="utf-8")
+    assert all(f"figure-{figure.name}" in text for figure in FIGURES) and "mHC (start=identity)" in text
+    assert "| Pre-LN |" in (tmp_path / "recent.md").read_text(encoding="utf-8")
