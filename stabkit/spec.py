@@ -23,6 +23,10 @@ measured along the way has versions of its own (`results/records.py`), and words
 
 BaseInit = Literal["xavier_normal", "fairseq_uniform", "torch_uniform"]
 Optimizer = Literal["adam", "adamw", "muon", "muon-original", "lion", "sgd", "radam", "radam-torch"]
+DECAY: Mapping[Optimizer, float] = {"adamw": 0.1, "muon": 0.1, "muon-original": 0.1, "lion": 0.1}
+"""λ of the optimisers that decay, where nothing else is asked for; torch's own for Muon."""
+MOMENTUM: Mapping[Optimizer, float] = {"sgd": 0.0, "muon": 0.95, "muon-original": 0.95}
+"""μ of those that have one."""
 RecipeName = Literal["shared", "paper"]
 Norm = Literal["layer", "rms", "dyt", "derf"]
 FfnKind = Literal["relu", "swiglu"]
@@ -117,6 +121,8 @@ class Own:
     assumes: tuple[str, ...] = ()
     scaled: bool = False
     """Whether it has factors on rate or ε."""
+    chained: bool = True
+    """Whether its wiring is the chain."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -168,11 +168,11 @@ def first_update(run: Run) -> float:
     return run.measured.update_first if run.measured else math.nan
 
 
-def sweep(depths: str) -> str:
-    """The command that tests them, at these depths."""
+def sweep(depths: str, models: Sequence[str]) -> str:
+    """The command that tests a claim of these methods, at these depths."""
     return (
-        f"stabkit sweep --models today --arch decoder-only --depths {depths} --steps 250 --warmup 0 --lr 1e-3 "
-        "--max-tokens 256 --seeds 0..4"
+        f"stabkit sweep --models {','.join(models)} --arch decoder-only --depths {depths} --steps 250 --warmup 0 "
+        "--lr 1e-3 --max-tokens 256 --seeds 0..4"
     )
 
 
@@ -196,7 +196,7 @@ def claim_of(
         source=source,
         weight=weight,
         needs=f"{' and '.join((method, *beside))} at {where}, to a verdict",
-        command=sweep("6,18,50" if line else "6,18"),
+        command=sweep("6,18,50" if line else "6,18", (method, *beside)),
         methods=(method, *beside),
         **given,
     )

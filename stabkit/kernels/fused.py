@@ -68,7 +68,7 @@ class FusedSublayer:
     scores: FusedTap | None
     """Of attention."""
     after: Sequence[FusedTap]
-    """What its state passes: of a chain one tap."""
+    """What its state passes: of a chain one tap; none where a wiring makes the states."""
 
     def taps(self) -> tuple[FusedTap, ...]:
         """All of them."""
@@ -126,7 +126,7 @@ class Fused:
         }
         self.asked = {
             mode: [
-                (s.branch.watchers[mode], s.sum.watchers[mode], s.after[0].watchers[mode])
+                (s.branch.watchers[mode], s.sum.watchers[mode], s.after[0].watchers[mode] if s.after else [])
                 + (s.scores.watchers[mode] if s.scores else [],)
                 + (s.branch.lengths[mode], s.shortcut.lengths[mode], s.sum.lengths[mode])
                 for s in self.sublayers

@@ -28,8 +28,8 @@ def faults(method: Method, n: int, m: int, width: int = 64) -> Iterator[str]:
     yield from _one_of("its group", method.group or "Post-LN", get_args(Group))
     if not isinstance(method.wiring, Wired):
         yield from _one_of("its wiring", method.wiring, tuple(WIRINGS))
-    elif not callable(method.wiring.module):
-        yield "its wiring has no module, the function (sub-layers, norm) that makes a ChainWiring"
+    else:
+        yield from _wired(method.wiring)
     for assumed in method.assumes:
         yield from _one_of("what it assumes", assumed, get_args(Assumed))
     if not isinstance(method.recipe, Recipe | None):
@@ -49,6 +49,17 @@ def faults(method: Method, n: int, m: int, width: int = 64) -> Iterator[str]:
     for stack in dict.fromkeys(site.stack for site in method_sites):
         for name in ("embedding", "final"):
             yield from _part(f"{name}({stack!r})", getattr(method, name)(stack))
+
+
+def _wired(wiring: Wired) -> Iterator[str]:
+    if not callable(wiring.module):
+        yield "its wiring has no module, the function (sub-layers, norm) that makes a ChainWiring"
+    if not callable(wiring.parameters):
+        yield f"its wiring's parameters is {wiring.parameters!r}, not a function of a stack (lambda stack: 0)"
+    if wiring.end is not None:
+        yield from _one_of("its wiring's end, what the output passes last,", wiring.end, ("", "norm", *PARTS))
+    if not isinstance(wiring.streams, tuple) or not wiring.streams or wiring.streams[0] != "":
+        yield f"its wiring's streams is {wiring.streams!r}, not a tuple of names whose first is ''"
 
 
 def _site(method: Method, site: Site) -> Iterator[str]:

@@ -85,7 +85,11 @@ class Transformer(nn.Module):
             tap: {getattr(r, tap): i for i, r in enumerate(self.residuals.values())}
             for tap in ("branch", "sum", "shortcut")
         }
-        streams = wired(method.wiring).streams
+        wiring = wired(method.wiring)
+        streams = wiring.streams
+        self._reads = {site.name: Tap() for site in self.sites} if wiring.replaces else {}
+        if self._reads:  # what its residual adds up goes nowhere
+            self._numbered["sum"] = {tap: i for i, tap in enumerate(self._reads.values())}
         places = [name for s in self.sites for name in ([f"{s.stack}.0"] if s.index == 1 else []) + [s.name]]
         self._taps = {place: [Tap() for _ in streams] for place in places}
         self._states = {
@@ -93,11 +97,14 @@ class Transformer(nn.Module):
             for place, taps in self._taps.items()
             for stream, tap in zip(streams, taps, strict=True)
         }
-        self.taps = nn.ModuleList(self._states.values())
+        self.taps = nn.ModuleList([*self._states.values(), *self._reads.values()])
         self._fused = {
             stack: Fused(
                 [
-                    residual.fused(stack == "decoder" and site.kind == "self", self._taps[site.name])
+                    residual.fused(
+                        stack == "decoder" and site.kind == "self",
+                        self._taps[site.name] if self.history[stack].whole else (),
+                    )
                     for layer in layers
                     for site, residual in layer
                 ],
@@ -164,7 +171,8 @@ class Transformer(nn.Module):
         return self
 
     def numbered(self, tap: Literal["branch", "sum", "shortcut"]) -> dict[Tap, int]:
-        """{tap module: place of its site in `sites`}, in that order."""
+        """{tap module: place of its site in `sites`}, in that order. Where a wiring replaces the residual, and its sum
+        goes nowhere, `sum` is what the branch reads, which enters its norm."""
         return self._numbered[tap]
 
     def states(self, after: Literal["sub-layer", "layer"]) -> dict[str, Tap]:
@@ -177,6 +185,10 @@ class Transformer(nn.Module):
             place, colon, stream = name.partition(":")
             taps[".".join(place.split(".")[:2]) + colon + stream] = tap  # the last sub-layer of a layer stays
         return taps
+
+    def reads(self) -> dict[str, Tap]:
+        """{site: the tap that what its branch reads passes}, where a wiring replaces the residual."""
+        return dict(self._reads)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """All weights by name, and `omega`: the scale of every site's shortcut, in the order of `sites`."""
@@ -302,6 +314,7 @@ class Transformer(nn.Module):
             last = begin + step - 1
             site, residual = sublayers[last]
             (read, states), branch = wiring.read(states, begin), None
+            read = self._reads[site.name](read) if self._reads else read
             if kernel:
                 y, branch = kernel(begin, last + 1, read, memory, wiring.adds)
             else:

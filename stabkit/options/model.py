@@ -12,6 +12,8 @@ from stabkit.methods.base import Method
 from stabkit.methods.blocks import BLOCKS, departs
 from stabkit.options import own, ranges
 from stabkit.spec import (
+    DECAY,
+    MOMENTUM,
     SHORTEST_JUDGED,
     BaseInit,
     Block,
@@ -84,10 +86,6 @@ def train(options: Mapping[str, Any], max_tokens: int) -> TrainConfig:
     )
 
 
-DECAY: Mapping[Optimizer, float] = {"adamw": 0.1, "muon": 0.1, "muon-original": 0.1, "lion": 0.1}
-"""λ of the optimisers that decay, where nothing else is asked for; torch's own for Muon."""
-MOMENTUM: Mapping[Optimizer, float] = {"sgd": 0.0, "muon": 0.95, "muon-original": 0.95}
-"""μ of those that have one."""
 UNSCALED: Mapping[Optimizer, str] = {
     "sgd": "these are steps of SGD",
     "muon": "a step of Muon is as long whatever the gradient (arXiv 2603.00541 has a recipe for it, not built here)",

@@ -79,6 +79,7 @@ def method(
         ends_in_norm=output_norm.in_norm(made, shape),
         assumes=made.assumes,
         scaled=made.scaled,
+        chained=made.wiring == "chain",
     )
     return Chosen(key=key, options=options, own=source), made
 

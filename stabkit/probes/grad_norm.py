@@ -1,9 +1,9 @@
 """Gradient norms of the training batch's loss, before clipping and before the update (DeepNet Fig. 2a, 2b, 3d).
 
 ‖∂L/∂θ‖₂ over all parameters of a sub-layer (`decoder.3.cross`), of a layer (`decoder.3`), of the embedding; and
-‖∂L/∂x‖₂ over all tokens of the tensor that enters a layer's last norm (`decoder.3@x`). The loss is a mean over tokens,
-so norms do not grow with the batch. ‖∂L/∂x‖ is NaN where no hook was attached: a run that diverges between two
-recorded steps.
+‖∂L/∂x‖₂ over all tokens of the tensor that enters a layer's last norm (`decoder.3@x`; `Transformer.numbered`). The loss
+is a mean over tokens, so norms do not grow with the batch. ‖∂L/∂x‖ is NaN where no hook was attached: a run that
+diverges between two recorded steps.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 
 One site a sub-layer, so self-attention, cross-attention and feed-forward stay apart. `@omega`: the same over ω√d,
 which is 1 when the branch adds nothing: the raw value is about ω√d by construction. Methods with the norm elsewhere
-or nowhere: the residual stream after this sub-layer.
+or nowhere: the residual stream after this sub-layer. Where a wiring takes the branch alone, as hyper-connections do:
+what the branch reads, which enters its norm.
 """
 
 from __future__ import annotations

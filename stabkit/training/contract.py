@@ -19,10 +19,11 @@ from stabkit.methods.base import Method, sites
 from stabkit.methods.blocks import BLOCKS
 from stabkit.methods.count import parameters
 from stabkit.methods.own import Texts, said
-from stabkit.methods.wirings import Wired
+from stabkit.methods.wirings import Wired, wired
 from stabkit.model import numpy_reference
 from stabkit.model.flat import Flat
 from stabkit.model.transformer import Transformer
+from stabkit.model.wirings.base import ChainWiring
 from stabkit.probes import PROBES, Probe
 from stabkit.probes.tools import own
 from stabkit.results.sites import main_sites
@@ -138,7 +139,13 @@ def method(chosen: Chosen, made: Method, texts: Texts) -> Iterator[Checked]:
         return
     yield Checked("builds in an architecture", "" if depths else "it is defined in none")
     alone = isinstance(made.wiring, Wired) and made.wiring.second is None
-    second = "its two paths agree (its wiring names no second)" if alone else "a second implementation agrees"
+    second = "both of its paths agree; no second implementation is named" if alone else "a second implementation agrees"
+    for n, m in depths if isinstance(made.wiring, Wired) else ():
+        spec = _spec(chosen, "classic", 2 * n, 2 * m)
+        check = _tried(f"{spec.depth}: its wiring passes on its states and keeps none", _passes_on, spec, texts)
+        yield check
+        if check.broke:
+            return
     block: Block
     for block in BLOCKS:
         for n, m in depths:
@@ -193,6 +200,57 @@ def _agrees(spec: RunSpec, texts: Texts) -> str:
     found = [_logits(kernels, spec, texts) for kernels in get_args(Kernels)]
     apart = [_apart(ours, theirs) for ours, theirs in found if theirs is not None] or [_apart(found[0][0], found[1][0])]
     return "" if max(apart) < AGREES else f"the logits are {max(apart):.1g} of the largest apart"
+
+
+def _passes_on(spec: RunSpec, texts: Texts) -> str:
+    """One pass over a wiring by hand, step by step; and what a pass leaves on its module."""
+    model = train.build(spec, _task(spec), torch.device("cpu"), texts)
+    streams = wired(model.method.wiring).streams
+    for wiring in model.history.values():
+        assert isinstance(wiring, ChainWiring)
+        x = torch.randn(3, 2, spec.model.hidden)
+        held = _tensors(wiring)
+        states = wiring.begin(x)
+        if not isinstance(states, tuple) or len(states) < len(streams):
+            return f"begin gives {_said(states)}, where streams names {len(streams)}: a tuple of as many states or more"
+        read = wiring.read(states, 0)
+        if (
+            not isinstance(read, tuple)
+            or len(read) != 2
+            or _shape(read[0]) != x.shape
+            or not isinstance(read[1], tuple)
+        ):
+            return f"read gives {_said(read)}, not (what the sub-layer reads, the states)"
+        states = wiring.join(read[1], x, x if wiring.adds else None, 0)
+        if not isinstance(states, tuple) or [_shape(s) for s in states[: len(streams)]] != [x.shape] * len(streams):
+            return f"join gives {_said(states)}, not a tuple that begins with {len(streams)} of {tuple(x.shape)}"
+        if kept := sorted(_tensors(wiring) - held):
+            return f"it keeps {', '.join(kept)} on the module after a pass: put it into the states"
+    return ""
+
+
+def _shape(value: object) -> object:
+    return value.shape if isinstance(value, torch.Tensor) else None
+
+
+def _said(value: object) -> str:
+    """`a tuple of 2`, `Tensor`."""
+    return f"a tuple of {len(value)}" if isinstance(value, tuple) else type(value).__name__
+
+
+def _tensors(module: torch.nn.Module) -> set[str]:
+    """The names under which a module and those in it hold tensors that are no parameters or buffers, or lists of
+    them."""
+    known = {id(each) for each in (*module.parameters(), *module.buffers())}
+    found = set()
+    for each in module.modules():
+        for name, value in vars(each).items():
+            inner = (
+                value if isinstance(value, list | tuple) else list(value.values()) if type(value) is dict else [value]
+            )
+            held = [one for one in inner if isinstance(one, torch.Tensor) and id(one) not in known]
+            found |= {f"{name} ({len(held)} tensors)" if len(held) > 1 else name} if held else set()
+    return found
 
 
 def _apart(ours: NDArray[Any], theirs: NDArray[Any]) -> float:

@@ -235,6 +235,8 @@ def _dims(model: Transformer) -> list[tuple[str, str]]:
                 where[id(module)] = (site.stack, "")
         if site.kind != "ffn":
             where[id(residual.g.scores.logits)] = (site.stack, site.kind)  # type: ignore[union-attr]  # an Attention
-    for name, tap in model.states("sub-layer").items():
+    for name, tap in [*model.states("sub-layer").items(), *model.reads().items()]:
         where[id(tap)] = (name.partition(".")[0], "")
+    for stack, wiring in model.history.items():
+        where |= {id(module): (stack, "") for module in wiring.modules() if isinstance(module, Tap)}
     return [where[id(tap)] for tap in _taps(model)]

@@ -66,6 +66,26 @@ def test_it_is_the_largest_sum_of_a_row_up_to_here_and_of_a_column_from_here_on(
         assert table.at(name)[-1] == pytest.approx(gain, rel=1e-9)
 
 
+@pytest.mark.parametrize("method", ["mhc", "hyper-connections", "siamesenorm", "attention-residuals"])
+def test_where_the_sum_goes_nowhere_the_norms_input_is_what_the_branch_reads(method):
+    """Recorded against a hook on the norm before each branch; and its gradient is there."""
+    spec = spec_of(method, steps=1)
+    model = train.build(spec, TASK, torch.device("cpu"))
+    result = train.run(spec, TASK)
+    batch, read = TASK.probe(), {}
+    for site, residual in model.residuals.items():
+        residual.norm_in.register_forward_hook(lambda norm, inputs, out, name=site.name: read.update({name: inputs[0]}))
+    with torch.no_grad():
+        model.eval()(*tensors(batch)[:2])
+    for name, x in read.items():
+        real = torch.tensor((batch.source if name.startswith("encoder") else batch.target_out).T != PAD)
+        expected = x.norm(dim=-1)[real].mean().item()
+        assert result.records["ln_input"].at(name)[0] == pytest.approx(expected, rel=1e-9)
+    gradients = result.records["grad_norm"]
+    at = [name for name in gradients.sites if name.endswith("@x")]
+    assert (gradients.select(at)[0] > 0).all()
+
+
 def test_doubly_stochastic_mixings_have_none_whatever_they_have_learnt():
     for start in ("uniform", "identity", "static"):
         table = train.run(spec_of("mhc", steps=6, start=start), TASK).records["mixing"]

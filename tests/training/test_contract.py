@@ -86,3 +86,58 @@ def test_the_second_implementation_shares_no_code_with_the_first():
     roots |= {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
     assert not any(root and root.startswith(("torch", "stabkit.model")) for root in roots)
     assert "stabkit.methods.count" not in roots and "stabkit.methods.blocks" not in roots
+
+
+WIRING = """
+import torch
+from stabkit.methods.base import Method
+from stabkit.methods.wirings import Wired
+
+def two(sites, norm):
+    from stabkit.model.wirings.base import ChainWiring
+    class Two(ChainWiring):
+        whole, adds = False, True
+        def begin(self, x): {begin}
+        def read(self, states, at): {read}
+        def join(self, states, y, branch, at): {join}
+        def end(self, states): return states[0] + states[1]
+    return Two()
+
+def mine():
+    wiring = Wired(formula="x ← x + f⟨x + s⟩", replaces=True, parameters=lambda stack: 0, streams=("", "s"),
+        module=two, {more})
+    return Method(key="m", label="M", source="here", norm_in=lambda s: "norm", norm_out=lambda s: "",
+                  final=lambda s: "norm", wiring=wiring)
+"""
+RIGHT = {
+    "begin": "return (x, x)",
+    "read": "return states[0] + states[1], states",
+    "join": "return (states[0] + branch, states[1] + 0.5 * branch)",
+    "more": 'end=""',
+}
+
+
+def told(**given):
+    text = WIRING.format(**{**RIGHT, **given})
+    one = Own(file="my.py", name="mine", digest=own.digest(text), label="M")
+    made = own.made(own.row(text, "my.py", "mine"), "my.py:mine", {})
+    checks = contract.method(Chosen(key="own-m", own=one), made, {one.digest: text})
+    return next((check.broke for check in checks if check.broke), "")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"begin": "self.s = x; return (x, x)"}, "it keeps s on the module after a pass: put it into the states"),
+        ({"begin": "return x"}, "begin gives Tensor, where streams names 2"),
+        ({"read": "return states[0] + states[1]"}, "read gives Tensor, not (what the sub-layer reads, the states)"),
+        ({"join": "return (states[0] + branch,)"}, "join gives a tuple of 1, not a tuple that begins with 2"),
+        ({"more": 'end="LN(a)"'}, "its wiring's end, what the output passes last, is 'LN(a)', not one of"),
+    ],
+)
+def test_a_wiring_of_ones_own_that_slips_is_told_where(wrong, said):
+    assert said in told(**wrong)
+
+
+def test_one_that_does_not_keeps_the_contract():
+    assert told() == ""

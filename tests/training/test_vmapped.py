@@ -66,7 +66,13 @@ def test_methods_that_differ_in_numbers():
     alike([specs_of("post-ln"), specs_of("post-ln-init"), specs_of("deepnorm")])
 
 
-@pytest.mark.parametrize("method", ["residual", "dlcl", "sub-ln", "admin", "rezero", "completep"])
+@pytest.mark.parametrize(
+    "method",
+    [
+        *("residual", "dlcl", "sub-ln", "admin", "rezero", "completep", "siamesenorm", "gpas", "nanochat"),
+        *("attention-residuals", "hyper-connections", "mhc", "gated-attention", "value-residual", "derf"),
+    ],
+)
 def test_every_kind_of_part_scale_and_wiring(method):
     alike([replace(specs_of(method), seed=seed) for seed in range(2)])
 

@@ -28,6 +28,8 @@ def output_sites(sites: Sequence[str]) -> list[str]:
 
 def chained(spec: RunSpec) -> bool:
     """Whether every layer reads the one before it; of methods that this version does not know, yes."""
+    if spec.own is not None:
+        return spec.own.chained
     method = methods.of(spec)
     return method is None or method.wiring == "chain"
 

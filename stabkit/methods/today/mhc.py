@@ -28,10 +28,11 @@ WIRING: Mapping[Start, Wiring] = {
     "static": "doubly stochastic, from logits I",
 }
 CONSTANTS: Mapping[Start, str] = {
-    "uniform": "n = 4; R = ¼, p = ½, q = 1 at first",
-    "identity": "n = 4; R = I, p = ¼, q from 0.9 to 1.1 at first",
-    "static": "n = 4; R = 0.475 and 0.175, p = 0.73 and ½, q = 1.46 at first",
+    "uniform": "n = 4; R = ¼, p = ½, q = 1 at first, W by Xavier, α = 0.01; 20 rounds of Sinkhorn",
+    "identity": "n = 4; R = I, p = ¼, q from 0.9 to 1.1 at first, W = 0, α = 1; 20 rounds of Sinkhorn",
+    "static": "n = 4; R = 0.475 and 0.175, p = 0.73 and ½, q = 1.46 at first, W = 0, α = 0.01; 20 rounds of Sinkhorn",
 }
+SOURCES: Mapping[Start, str] = {"uniform": "Megatron-LM", "identity": "SkyRL", "static": "lucidrains"}
 
 
 def method(start: Start = "uniform") -> Method:
@@ -39,7 +40,7 @@ def method(start: Start = "uniform") -> Method:
     return Method(
         key="mhc",
         label="mHC",
-        source="Xie et al. 2025 eq. 5–9",
+        source=f"Xie et al. 2025 (2512.24880) eq. 5–9; start: {SOURCES[start]}",
         constants=CONSTANTS[start],
         norm_in=lambda site: "norm",
         norm_out=lambda site: "",
