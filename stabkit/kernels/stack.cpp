@@ -1244,6 +1244,7 @@ template <class T> struct Sinkhorn {
     typedef Vec<T> V;
     const I n, rounds;
 
+    static V least() { return all(T(1e-6)); }  // what a sum counts as at least
     // Entry e of matrix j of a block of matrices, those beyond `high` as the first.
     void gather(I high, const T* from, V* to) const {
         for (I e = 0; e < n * n; ++e)
@@ -1266,6 +1267,7 @@ template <class T> struct Sinkhorn {
             for (I i = 0; i < n; ++i) sums[i] = V{};
             for (I i = 0; i < n; ++i)
                 for (I j = 0; j < n; ++j) sums[rows ? i : j] += x[i * n + j];
+            for (I i = 0; i < n; ++i) sums[i] = sums[i] > least() ? sums[i] : least();
             for (I i = 0; i < n; ++i)
                 for (I j = 0; j < n; ++j) x[n * n + i * n + j] = x[i * n + j] / sums[rows ? i : j];
         }
@@ -1290,6 +1292,7 @@ template <class T> struct Sinkhorn {
                 V dots[MOST] = {};
                 for (I i = 0; i < n; ++i)
                     for (I j = 0; j < n; ++j) dots[rows ? i : j] += d[i * n + j] * y[i * n + j];
+                for (I i = 0; i < n; ++i) dots[i] = s[i] > least() ? dots[i] : V{};  // a constant where it was too small
                 for (I i = 0; i < n; ++i)
                     for (I j = 0; j < n; ++j) d[i * n + j] = (d[i * n + j] - dots[rows ? i : j]) / s[rows ? i : j];
             }

@@ -55,6 +55,8 @@ class Held:
 
     value: torch.Tensor
     gradient: torch.Tensor | None = None
+    task: int = -1
+    """The backward that left it: what another left, and nobody took, counts no more."""
 
 
 class Added:
@@ -98,6 +100,8 @@ class _Hold(Function):
     @once_differentiable
     def backward(ctx: Any, *gradients: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
         own, left = gradients[0], ctx.held.gradient
+        if ctx.held.task != torch._C._current_graph_task_id():
+            left = None
         ctx.held.gradient = None  # a second backward begins anew
         return left if own is None else own if left is None else own + left, None, None
 
@@ -119,9 +123,10 @@ class _Read(Function):
     def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         sizes, query, held, values, work = ctx.held
         dout, dquery = gradients[0].contiguous(), torch.zeros_like(query)
+        task = torch._C._current_graph_task_id()
         for one in held:
-            if one.gradient is None:
-                one.gradient = torch.zeros_like(one.value)
+            if one.gradient is None or one.task != task:
+                one.gradient, one.task = torch.zeros_like(one.value), task
         left = addresses([one.gradient for one in held])
         more = work.new_empty(16 * sizes[1] + 2 * sizes[3])
         given = (query.data_ptr(), _at(values), work.data_ptr(), dout.data_ptr(), _at(left), dquery.data_ptr())

@@ -9,7 +9,7 @@ from typing import Any, get_args
 from stabkit.methods.base import HEADED, Assumed, Group, Method, Recipe, Role, Scale, Site, Stack, sites
 from stabkit.methods.count import places
 from stabkit.methods.parts import PARTS
-from stabkit.methods.wirings import WIRINGS, Wired
+from stabkit.methods.wirings import WIRINGS, Shape, Wired
 
 ROLES: tuple[Role, ...] = get_args(Role)
 BRANCH = ROLES[: ROLES.index("embedding")]
@@ -56,6 +56,8 @@ def _wired(wiring: Wired) -> Iterator[str]:
         yield "its wiring has no module, the function (sub-layers, norm) that makes a ChainWiring"
     if not callable(wiring.parameters):
         yield f"its wiring's parameters is {wiring.parameters!r}, not a function of a stack (lambda stack: 0)"
+    elif not isinstance(count := wiring.parameters(Shape(layers=2, sublayers=4, width=8, norm=16)), int) or count < 0:
+        yield f"its wiring's parameters gives {count!r}, not how many numbers a stack trains"
     if wiring.end is not None:
         yield from _one_of("its wiring's end, what the output passes last,", wiring.end, ("", "norm", *PARTS))
     if not isinstance(wiring.streams, tuple) or not wiring.streams or wiring.streams[0] != "":

@@ -72,8 +72,8 @@ class Wired:
     work: float = 0.0
     """What it costs beside the sub-layers, each pass, in what a sub-layer's pass costs beside its products: measured at
     50 layers of 64-128-2 (`running/cost.py`)."""
-    mixes: bool = False
-    """Whether streams are mixed by matrices, which the probe `mixing` follows."""
+    states: int = 0
+    """Vectors of a token that a backward pass needs beside the sub-layer's own, a sub-layer: for its memory."""
     module: Callable[..., Any] | None = None
     """(sub-layers of the stack, the comparison's norm) → a `model.wirings.base.ChainWiring`, of a wiring from a file of
     one's own; None of those here."""
@@ -86,19 +86,19 @@ def _triangle(stack: Shape) -> int:
     return (stack.layers + 1) * (stack.layers + 2) // 2 + stack.layers * stack.norm
 
 
-N_STREAMS = 4
-"""n of hyper-connections."""
+STREAMS = 4
+"""n of hyper-connections: both papers'."""
 
 
 def _free(stack: Shape) -> int:
     """A: n(n + 1), B: n, W: d(n + 1), w: d, two factors, a norm."""
-    n, d = N_STREAMS, stack.width
+    n, d = STREAMS, stack.width
     return stack.sublayers * (n * (n + 1) + n + d * (n + 1) + d + 2 + stack.norm)
 
 
 def _constrained(stack: Shape) -> int:
     """W: nd·(n² + 2n), b: n² + 2n, three factors."""
-    n, d = N_STREAMS, stack.width
+    n, d = STREAMS, stack.width
     return stack.sublayers * ((n * d + 1) * (n * n + 2 * n) + 3)
 
 
@@ -133,6 +133,7 @@ WIRINGS: Mapping[Wiring, Wired] = {
         formula="x ← {N}(x), z = f⟨x + {N}(y)⟩, x ← x + z/√(2l), y ← y + z, y₀ = x₀; output {N}(x) + {N}(y)",
         replaces=True,
         work=3.0,
+        states=6,
         parameters=lambda stack: 2 * (stack.sublayers + 1) * stack.norm,
         end="",
         streams=("", "y"),
@@ -155,6 +156,7 @@ WIRINGS: Mapping[Wiring, Wired] = {
         "first; output h",
         replaces=True,
         work=5.0,
+        states=8,
         parameters=_queries,
         end="",
     ),
@@ -163,6 +165,7 @@ WIRINGS: Mapping[Wiring, Wired] = {
         "softmax_k(w_i·s_k/rms(s_k)), w_i trained, 0 at first; output h",
         replaces=True,
         work=2.0,
+        states=8,
         parameters=_queries,
         end="",
     ),
@@ -172,7 +175,7 @@ WIRINGS: Mapping[Wiring, Wired] = {
         work=7.5,
         parameters=_free,
         end="",
-        mixes=True,
+        states=20,
     ),
     **{
         name: Wired(  # type: ignore[misc]  # the three names are Wiring's
@@ -181,7 +184,7 @@ WIRINGS: Mapping[Wiring, Wired] = {
             work=8.0,
             parameters=_constrained,
             end="",
-            mixes=True,
+            states=20,
         )
         for name, start in {
             "doubly stochastic, from 1/n": "R = ¼ at first",

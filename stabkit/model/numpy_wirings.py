@@ -216,8 +216,8 @@ class Stochastic(Free):
             p, q, r = (size * part + bias for size, part, bias in parts)
             matrix = np.exp(r.reshape(4, 4))
             for _ in range(20):
-                matrix = matrix / matrix.sum(axis=1, keepdims=True)
-                matrix = matrix / matrix.sum(axis=0, keepdims=True)
+                matrix = matrix / np.maximum(matrix.sum(axis=1, keepdims=True), 1e-6)
+                matrix = matrix / np.maximum(matrix.sum(axis=0, keepdims=True), 1e-6)
             self.r.append(matrix)
             self.q.append(2 / (1 + np.exp(-q)))
             heard[t] = 1 / (1 + np.exp(-p)) @ x

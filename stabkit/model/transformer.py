@@ -77,7 +77,7 @@ class Transformer(nn.Module):
         self.final = self._beside(method.final)
         self.history = nn.ModuleDict(  # the name by which weights are stored
             {
-                s: wiring_of(method.wiring, [site for site in self.sites if site.stack == s], config.norm)
+                s: wiring_of(method.wiring, [site for site in self.sites if site.stack == s], config.norm, seed)
                 for s in self.stacks
             }
         )

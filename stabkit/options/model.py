@@ -98,11 +98,12 @@ Adam's first are, and has no ε: there they do."""
 
 def _of_some(option: str, given: Any, optimizer: Optimizer, defaults: Mapping[Optimizer, float], most: float) -> float:
     """A setting that only some optimisers have; refused for another."""
-    if given is None or (optimizer not in defaults and given == 0):
+    if given is None:
         return defaults.get(optimizer, 0.0)
-    if optimizer not in defaults:
+    value = ranges.real(option, given, 0.0, most)
+    if value and optimizer not in defaults:
         raise UsageError(f"{option} {given}: {optimizer} has none; {', '.join(defaults)} have")
-    return ranges.real(option, given, 0.0, most)
+    return value
 
 
 def chosen(

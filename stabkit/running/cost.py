@@ -8,8 +8,9 @@ from dataclasses import replace
 
 from stabkit import methods
 from stabkit.methods.base import Method, defined, sites
+from stabkit.methods.parts import resolved
 from stabkit.methods.wirings import wired
-from stabkit.spec import RunSpec, recorded_steps, snapshot_steps, validation_steps
+from stabkit.spec import Norm, RunSpec, recorded_steps, snapshot_steps, validation_steps
 from stabkit.storage.store import Run
 
 GIGAFLOPS, OVERHEAD, LOGITS, BUILD, START = 110.0, 3.9e-5, 0.0, 5.3e-4, 0.022
@@ -62,14 +63,15 @@ def one_pass(spec: RunSpec) -> tuple[float, float, float]:
     flops = 2e-9 * methods.parameters(spec) * tokens
     sublayers = float(len(methods.sites_of(spec)))
     if method is not None:
-        sublayers *= 1 + wired(method.wiring).work + (0.0 if fuses(method) else PYTHON)
+        sublayers *= 1 + wired(method.wiring).work + (0.0 if fuses(method, spec.model.norm) else PYTHON)
     return flops, sublayers, float(tokens * spec.task.vocab)
 
 
-def fuses(method: Method) -> bool:
+def fuses(method: Method, norm: Norm) -> bool:
     """Whether its sub-layers have nothing that the fused kernel lacks."""
     site = sites(*defined(method, 1), 64)[0]
-    return not (method.gate(site) or method.value_residual or "derf" in (method.norm_in(site), method.norm_out(site)))
+    parts = {resolved(slot(site), norm) for slot in (method.norm_in, method.norm_branch, method.norm_out)}
+    return not (method.gate(site) or method.value_residual or "derf" in parts)
 
 
 def pace(runs: Sequence[Run]) -> float:
@@ -110,7 +112,9 @@ def memory(spec: RunSpec) -> int:
     width = 8 if spec.dtype == "float64" else 4
     d, f = spec.model.hidden, spec.model.ffn
     sublayers = len(methods.sites_of(spec))
-    activations = spec.train.max_tokens * (sublayers * (8 * d + f) + 4 * spec.task.vocab)
+    method = methods.of(spec)
+    states = wired(method.wiring).states if method is not None else 0
+    activations = spec.train.max_tokens * (sublayers * ((8 + states) * d + f) + 4 * spec.task.vocab)
     return 400_000_000 + width * ((5 + len(snapshot_steps(spec))) * methods.parameters(spec) + activations)
 
 

@@ -92,12 +92,13 @@ def _structure(run_spec: RunSpec, texts: Texts) -> list[Any]:
             *(inner(method, site, place, config) for place in PLACES),
             *(_kind(slot(site)) for slot in (method.omega, method.gamma)),
             biased(method, site, config),
+            method.gate(site),
         ]
         for site in methods.sites_of(run_spec)
     ]
     stacks = dict.fromkeys(site.stack for site in methods.sites_of(run_spec))
     wiring = method.wiring if isinstance(method.wiring, str) else repr(method.wiring)  # of a file: with no other
-    return [sites, wiring, [[method.embedding(stack), method.final(stack)] for stack in stacks]]
+    return [sites, wiring, method.value_residual, [[method.embedding(stack), method.final(stack)] for stack in stacks]]
 
 
 def _kind(scale: Scale) -> list[object]:

@@ -41,6 +41,12 @@ class Tensor:
     def part(self) -> slice:
         return slice(self.begin, self.begin + self.size)
 
+    @property
+    def rests(self) -> bool:
+        """Whether it stays where it is unless everything moves: what has one dimension, and what wirings train, vectors
+        and scalars of all sub-layers in one tensor."""
+        return len(self.shape) < 2 or self.name.startswith("history.")
+
 
 Layout = Sequence[Tensor]
 
@@ -76,7 +82,7 @@ def normalised(direction: Vector, weights: Vector, tensors: Layout, how: Normali
     """The direction at the length of the weights. A row of zeros gets a direction of zeros."""
     scaled = np.zeros_like(direction)
     for tensor in tensors:
-        if len(tensor.shape) < 2 and not one_dimensional:
+        if tensor.rests and not one_dimensional:
             continue
         d, w = direction[tensor.part], weights[tensor.part]
         rows = tensor.shape[0] if how == "filter" and len(tensor.shape) > 1 else 1

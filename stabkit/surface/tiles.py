@@ -130,7 +130,7 @@ def _donated(run: Run, at: At, tensors: Layout, plane: Plane) -> Vector:
     if plane.one_dimensional:
         return _weights(run, at, tensors)
     donor = _layout(run)
-    matrices = [tuple(tensor for tensor in layout if len(tensor.shape) > 1) for layout in (tensors, donor)]
+    matrices = [tuple(tensor for tensor in layout if not tensor.rests) for layout in (tensors, donor)]
     if {(t.name, t.shape) for t in matrices[0]} != {(t.name, t.shape) for t in matrices[1]}:
         raise UsageError(f"{run.run_id} has other matrices: {directions.difference(*matrices)}")
     theta = weights.at(run, at.step, [tensor.name for tensor in donor])

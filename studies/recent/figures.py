@@ -50,11 +50,11 @@ def best_rate(cell: RecentCell) -> float:
     return cell.best.rate if cell.best else np.nan
 
 
-def told(cell: RecentCell) -> str:
+def cell_words(cell: RecentCell) -> str:
     """`5.02 at 4e-3`; `not yet` while the search goes on; `–` where every rate tried diverged."""
     if cell.best is None:
-        return "–"
-    return f"{short(cell.best.loss, 3)} at {written(cell.best.rate)}" if cell.best.known else "not yet"
+        return "none has a loss" if cell.searched else "not yet"
+    return f"{short(cell.best.loss, 3)} at {written(cell.best.rate)}" if cell.searched else "not yet"
 
 
 def by_depth(
@@ -84,7 +84,7 @@ def by_depth(
         read=(Note("One seed: of two that lie close together the order may be chance; the tables have more seeds."),),
         columns=COLUMNS,
         value="x",
-        select=lambda table: rows(table, of, told),
+        select=lambda table: rows(table, of, cell_words),
         draw=lambda frame: dumbbells.draw(frame, axis, limits, ticks, {}),
         title=lambda table: head,
         alt=alt,

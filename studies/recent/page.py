@@ -3,27 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from stabkit import methods
 from stabkit.claims import OF_TODAY
 from stabkit.claims.base import ORDER, Finding
 from stabkit.claims.verdict import judge
 from stabkit.figures.drawing import style
 from stabkit.figures.shared.words import plain
+from stabkit.methods.blocks import BLOCKS
+from stabkit.methods.count import parameters
 from stabkit.report.cards import card
 from stabkit.report.frame import shell, template
+from stabkit.spec import ModelConfig
 from stabkit.storage.folder import write_file
 from studies import row_run
 from studies.recent import design, sentences
-from studies.recent.figures import FIGURES, told
+from studies.recent.figures import FIGURES, cell_words
 from studies.recent.table import NAMES, RecentCell, RecentTable
 from studies.rows import digest
 from studies.study import Study
 from studies.today.page_tables import with_interval
+
+MODEL = ModelConfig(encoder_layers=0, decoder_layers=50, **BLOCKS["llama"])
+VOCAB = 2000
 
 
 class RecentRows(NamedTuple):
@@ -58,7 +65,12 @@ def tables(table: RecentTable) -> list[RecentRows]:
             f"The lowest validation loss after {design.UPDATES} updates and the rate that it is at, of rates a factor "
             "2 apart, by search with one seed; –: no such runs, or none with a loss",
             table.depths,
-            told,
+            cell_words,
+        ),
+        RecentRows(
+            "Trained numbers at 50 layers, over Pre-LN’s: what a wiring trains is a large part of so narrow a model",
+            ("trained numbers", "of Pre-LN’s"),
+            sizes(table),
         ),
         made(
             "Validation loss at that rate over three seeds that have chosen nothing, in brackets 95 %; then, seed by "
@@ -69,6 +81,16 @@ def tables(table: RecentTable) -> list[RecentRows]:
     ]
 
 
+def sizes(table: RecentTable) -> list[tuple[str, str, list[str]]]:
+    """Of every method at 50 layers of the study's model."""
+    rows = []
+    for name in dict.fromkeys(cell.variant for cell in table.cells):
+        key, options = methods.parse(name)
+        count, plain = (parameters(methods.build(*of), MODEL, VOCAB) for of in ((key, options), ("pre-ln", {})))
+        rows.append((key, methods.label(key, options), [f"{count:,}", f"{count / plain:.3f}"]))
+    return rows
+
+
 def _seeds(cell: RecentCell) -> str:
     if cell.loss is None:
         return "–"
@@ -77,8 +99,10 @@ def _seeds(cell: RecentCell) -> str:
 
 
 def findings(study: Study) -> list[Finding]:
-    """The claims of these methods, judged on the runs of the seeds that followed; those that hold first."""
-    runs = row_run.runs(study, lambda spec: spec.seed != design.SEARCHING)
+    """The claims of these methods, judged on the runs of the seeds that followed, each method at its own best rate:
+    the rates, one a cell, are taken as one, or no two methods could be compared. Those that hold first."""
+    rows = row_run.runs(study, lambda spec: spec.seed != design.SEARCHING)
+    runs = [replace(run, spec=replace(run.spec, train=replace(run.spec.train, lr=1.0))) for run in rows]
     claims = [claim for claim in OF_TODAY if claim.methods[0] in design.KEYS]
     return sorted((judge(claim, runs) for claim in claims), key=lambda finding: ORDER.index(finding.verdict))
 
@@ -153,8 +177,8 @@ def markdown(study: Study, table: RecentTable) -> str:
 
 
 def _measured(finding: Finding) -> str:
-    told_ = " ".join(filter(None, (finding.measured, f"({finding.reason})" if finding.reason else "")))
-    return told_.replace("|", "\\|")
+    text = " ".join(filter(None, (finding.measured, f"({finding.reason})" if finding.reason else "")))
+    return text.replace("|", "\\|")
 
 
 def _markdown(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

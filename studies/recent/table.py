@@ -15,7 +15,7 @@ from scipy.stats import spearmanr
 from stabkit import methods
 from studies import ladder
 from studies.ladder import BestRate
-from studies.recent.design import OPTIMIZERS, RUNGS, SEARCHING
+from studies.recent.design import FIRST, OPTIMIZERS, RUNGS, SEARCHING, models
 from studies.rows import StudyRow
 from studies.today.table import REFERENCE, Number, mean
 
@@ -50,10 +50,13 @@ class RecentCell:
     def label(self) -> str:
         return methods.label(*methods.parse(self.variant))
 
+    searched: bool
+    """Whether its search is over, with a best rate or with none that has a loss."""
+
     @property
     def known(self) -> bool:
-        """Whether its search is over."""
-        return self.best is not None and self.best.known
+        """Whether it has a best rate."""
+        return self.searched and self.best is not None
 
 
 class RecentTable:
@@ -73,10 +76,16 @@ class RecentTable:
         return tuple(self._cell(*key) for key in keys)
 
     def of(self, optimizer: str, depth: int, *, whole: bool = True) -> list[RecentCell]:
-        """The cells whose search is over; none while another's there goes on, if they are to be `whole`."""
+        """The cells that have a best rate; none while a search there goes on or has not begun, if they are to be
+        `whole`."""
         cells = [cell for cell in self.cells if (cell.optimizer, cell.depth) == (optimizer, depth)]
-        known = [cell for cell in cells if cell.known]
-        return known if not whole or len(known) == len(cells) else []
+        through = {cell.variant for cell in cells if cell.searched} >= set(models(optimizer))
+        return [cell for cell in cells if cell.known] if through or not whole else []
+
+    def lost(self, optimizer: str, depth: int) -> list[RecentCell]:
+        """The cells whose search found no rate that has a loss."""
+        here = [cell for cell in self.cells if (cell.optimizer, cell.depth) == (optimizer, depth)]
+        return [cell for cell in here if cell.searched and cell.best is None]
 
     @property
     def depths(self) -> list[int]:
@@ -103,6 +112,7 @@ class RecentTable:
             variant=name,
             best=best,
             tried=sum(row.seed == SEARCHING for row in rows),
+            searched=ladder.next_outward(RUNGS, _searched(rows), FIRST) is None,
             loss=_mean(losses.values()),
             less=_mean(losses[seed] - theirs[seed] for seed in losses if seed in theirs) if name != REFERENCE else None,
             mixing=max((row.profile.mixing for row in at if row.profile), default=1.0),
@@ -111,8 +121,13 @@ class RecentTable:
     @staticmethod
     def _found(rows: Sequence[StudyRow]) -> tuple[BestRate | None, list[StudyRow]]:
         """The best rate of the search, and the rows of the other seeds there."""
-        best = ladder.best(RUNGS, {row.rate: row.equal_loss for row in rows if row.seed == SEARCHING})
+        best = ladder.best(RUNGS, _searched(rows))
         return best, [row for row in rows if best and row.rate == best.rate and row.seed != SEARCHING]
+
+
+def _searched(rows: Iterable[StudyRow]) -> dict[float, float]:
+    """{rate: loss} of the search."""
+    return {row.rate: row.equal_loss for row in rows if row.seed == SEARCHING}
 
 
 def variant(row: StudyRow) -> str:

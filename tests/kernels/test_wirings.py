@@ -87,6 +87,19 @@ def test_arrays_that_depend_on_what_was_read_before_have_their_whole_gradient(li
         torch.testing.assert_close(ours, expected, rtol=1e-11, atol=1e-12)
 
 
+def test_what_a_backward_left_that_went_no_further_is_not_added_to_the_next(library):
+    torch.manual_seed(0)
+    x, query = torch.randn(2, 2, 8, requires_grad=True), torch.randn(8, requires_grad=True)
+    added = wirings.Added(EPS)
+    added.append(x)
+    added.append(2 * x)
+    out = added.read(query).sum()
+    torch.autograd.grad(out, [query], retain_graph=True)
+    (after,) = torch.autograd.grad(out, [x])
+    theirs = depth_attention.attended(query, [x, 2 * x]).sum()
+    torch.testing.assert_close(after, torch.autograd.grad(theirs, [x])[0])
+
+
 def test_a_second_backward_begins_anew(library):
     torch.manual_seed(0)
     x, query = torch.randn(2, 2, 8, requires_grad=True), torch.randn(8)

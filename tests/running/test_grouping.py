@@ -22,6 +22,13 @@ def job(spec):
     return {"kind": "run", "id": spec.run_id, "spec": spec.to_json(), "out": "o", "corpus": None, "device": "cpu"}
 
 
+def test_methods_unlike_in_what_attention_does_are_of_other_shapes():
+    plain = tiny("pre-ln")
+    others = [("value-residual", {}), ("gated-attention", {}), ("gated-attention", {"gate": "head"}), ("gpas", {})]
+    shapes = [shape(replace(plain, method=key, options=options), {}) for key, options in others]
+    assert len({shape(plain, {}), *shapes}) == 1 + len(others)
+
+
 def test_alike_is_what_differs_in_numbers():
     base = tiny("post-ln")
     same = [

@@ -96,7 +96,7 @@ from stabkit.methods.wirings import Wired
 def two(sites, norm):
     from stabkit.model.wirings.base import ChainWiring
     class Two(ChainWiring):
-        whole, adds = False, True
+        adds = True
         def begin(self, x): {begin}
         def read(self, states, at): {read}
         def join(self, states, y, branch, at): {join}

@@ -5,7 +5,7 @@
 Rates and all else are tuned at the base depth, 2 layers, where m is 1. The rate of what is inside the layers is
 multiplied by m^(α−1), which is 1. Checked in the released code (EleutherAI/nanoGPT-mup, branch completep): attention
 and feed-forward are each divided, and embedding, softmax and last norm have no factor of depth. Its factors of width
-are 1 here, as every model of a comparison has one width; weight decay is not here.
+are 1 here, as every model of a comparison has one width; under AdamW λ has no factor of its own.
 """
 
 from __future__ import annotations

@@ -10,7 +10,8 @@ The paper does not say where b starts, and the public implementations differ:
     static      R = 0.475 and 0.175, q = 1.46, p = 0.73 of one stream and ½ of the others
                                                               (lucidrains/hyper-connections, mHCv2.py)
 
-Further differences of theirs are not taken over: lucidrains maps each stream by itself, Megatron-LM ends with the mean.
+Further differences of theirs are not taken over: lucidrains maps each stream by itself, SkyRL norms each stream by the
+sub-layer's own norm first, Megatron-LM ends with the mean. As there, a sum of Sinkhorn's counts as 10⁻⁶ at least.
 """
 
 from __future__ import annotations

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
+import torch
+
 from stabkit.methods.base import Site
 from stabkit.methods.wirings import Wired, Wiring
 from stabkit.model.wirings.base import ChainWiring
@@ -16,6 +18,7 @@ from stabkit.model.wirings.shrunk import Shrunk
 from stabkit.model.wirings.siamese import Siamese
 from stabkit.model.wirings.two_streams import TwoStreams
 from stabkit.spec import Norm
+from stabkit.streams import key
 
 MODULES: Mapping[Wiring, Callable[[Sequence[Site], Norm], ChainWiring]] = {
     "chain": lambda places, norm: ChainWiring(),
@@ -35,11 +38,13 @@ MODULES: Mapping[Wiring, Callable[[Sequence[Site], Norm], ChainWiring]] = {
 """(sub-layers of the stack, the comparison's norm) → the wiring, of every name in `methods.wirings.WIRINGS`."""
 
 
-def wiring_of(wiring: Wiring | Wired, places: Sequence[Site], norm: Norm) -> ChainWiring:
+def wiring_of(wiring: Wiring | Wired, places: Sequence[Site], norm: Norm, seed: int) -> ChainWiring:
     """The wiring of a stack. Raises TypeError for one from a file that is no ChainWiring."""
     if isinstance(wiring, str):
         return MODULES[wiring](places, norm)
-    made = wiring.module(places, norm) if wiring.module else None
+    with torch.random.fork_rng([]):  # whatever it draws is the same of every run of a seed
+        torch.manual_seed(key(seed, "init", places[0].stack, "wiring"))
+        made = wiring.module(places, norm) if wiring.module else None
     if not isinstance(made, ChainWiring):
         raise TypeError(f"a wiring's module makes a stabkit.model.wirings.base.ChainWiring, not {made!r}")
     return made

@@ -25,8 +25,12 @@ class ChainWiring(nn.Module):
     `at`: the sub-layer's place in its stack, from 0.
     """
 
-    whole = True
-    """Whether nothing is read between sub-layers, so that all of a stack can be one call."""
+    @property
+    def whole(self) -> bool:
+        """Whether nothing is read or joined between sub-layers, so that all of a stack can be one call."""
+        chain = (ChainWiring.read, ChainWiring.join)
+        return (type(self).read, type(self).join) == chain
+
     adds = False
     """Whether `join` takes what a sub-layer's branch added."""
     fused = False

@@ -27,7 +27,7 @@ class DepthAttention(ChainWiring):
     sub-layer reads v₀ alone and needs no w. The released code's RMSNorm has weights, which multiply w.
     """
 
-    whole, adds = False, True
+    adds = True
 
     def __init__(self, places: Sequence[Site], norm: Norm, blocks: int = 0) -> None:
         super().__init__()

@@ -19,8 +19,6 @@ class FromStart(ChainWiring):
     λ_i = 1.15 − 0.10·i/(N − 1), λ⁰_i = 0.20 − 0.15·i/(N − 1), b = 0.2 at first; all trained.
     """
 
-    whole = False
-
     def __init__(self, places: Sequence[Site], norm: Norm) -> None:
         super().__init__()
         layers = places[-1].layer

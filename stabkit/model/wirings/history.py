@@ -24,8 +24,6 @@ class History(ChainWiring):
     """(x, y₀ … y_l): combinations of a stack of `layers` layers, a packed triangle of weights, row l averaging at
     first."""
 
-    whole = False
-
     def __init__(self, places: Sequence[Site], norm: Norm, normed: bool) -> None:
         super().__init__()
         layers, width = places[-1].layer, places[0].width

@@ -20,16 +20,17 @@ from torch import nn
 
 from stabkit.kernels import wirings as fused
 from stabkit.methods.base import Site
+from stabkit.methods.wirings import STREAMS
 from stabkit.model import part
 from stabkit.model.tap import Tap
 from stabkit.model.wirings.base import ChainWiring, States
 from stabkit.spec import Norm
 from stabkit.streams import stream
 
-STREAMS = 4
-"""n: both papers'."""
 ROUNDS = 20
 """Of Sinkhorn's, rows then columns: the paper's."""
+LEAST = 1e-6
+"""What a sum counts as at least, as in Megatron-LM: a column may be nothing beside the others of its rows."""
 Start = Literal["uniform", "identity", "static"]
 
 
@@ -41,7 +42,7 @@ class Hyper(ChainWiring):
     A has p the (i mod n)-th unit vector at sub-layer i and R = I, B = 1, W = w = 0, s = s' = 0.01 at first.
     """
 
-    whole, adds = False, True
+    adds = True
 
     def __init__(self, places: Sequence[Site], norm: Norm) -> None:
         super().__init__()
@@ -141,8 +142,8 @@ def sinkhorn(logits: torch.Tensor) -> torch.Tensor:
     """(…, n, n) → exp of them, rows and then columns divided by their sums, ROUNDS times."""
     x = torch.exp(logits - logits.amax(-1, keepdim=True))
     for _ in range(ROUNDS):
-        x = x / x.sum(-1, keepdim=True)
-        x = x / x.sum(-2, keepdim=True)
+        x = x / x.sum(-1, keepdim=True).clamp(min=LEAST)
+        x = x / x.sum(-2, keepdim=True).clamp(min=LEAST)
     return x
 
 

@@ -17,8 +17,6 @@ from stabkit.spec import Norm
 class Shrunk(ChainWiring):
     """x ← y − SiLU(α_l)·[y], [·] a constant to the gradient; α_l of layer l, both sub-layers', 0 at first."""
 
-    whole = False
-
     def __init__(self, places: Sequence[Site], norm: Norm) -> None:
         super().__init__()
         self.layers = [site.layer - 1 for site in places]

@@ -19,7 +19,7 @@ class Siamese(ChainWiring):
     """x ← N(x), read x + N(y); with what the branch adds, z: x ← x + z/√(2l), y ← y + z, l the layer; at the end
     N(x) + N(y)."""
 
-    whole, adds = False, True
+    adds = True
 
     def __init__(self, places: Sequence[Site], norm: Norm) -> None:
         super().__init__()

@@ -15,7 +15,7 @@ from stabkit.spec import Norm
 class TwoStreams(ChainWiring):
     """s ← s + γ·f beside x; at the end x + N(s)."""
 
-    whole, adds = False, True
+    adds = True
 
     def __init__(self, places: Sequence[Site], norm: Norm) -> None:
         super().__init__()
