@@ -97,8 +97,8 @@ def starts(table: RecentTable) -> list[str]:
                 ]
                 told.append(f"under {NAMES[optimizer]} at {depth} layers {', '.join(parts)}")
     more = (
-        " What these runs cannot say: whether a start that is behind after so few updates is behind in the end; and how "
-        "mHC does where its map, here a third of the model, is a small part of it."
+        " What these runs cannot say: whether a start that is behind after so few updates is behind in the end; and "
+        "how mHC does where its map, here a third of the model, is a small part of it."
     )
     return [f"mHC by its start (three seeds, 95 %): {'; '.join(told)}.{more}"] if told else []
 
