@@ -293,7 +293,12 @@ def label_of(spec: RunSpec) -> str:
 
 def variant(spec: RunSpec) -> str:
     """`deepnorm`, `admin:omega=closed`: a run's method with the options away from their defaults, as a key."""
-    return ":".join((spec.method, *(f"{name}={value}" for name, value in sorted(spec.options.items()))))
+    return variant_of(spec.method, spec.options)
+
+
+def variant_of(key: str, options: Mapping[str, str]) -> str:
+    """The same of a key and options."""
+    return ":".join((key, *(f"{name}={value}" for name, value in sorted(options.items()))))
 
 
 def with_options(name: str, options: Mapping[str, str]) -> str:

@@ -163,10 +163,12 @@ def counted(claimed: Sequence[Finding], weights: Collection[str] = ("central",))
 
 
 def switches(runs: Sequence[Run]) -> list[tuple[str, str]]:
-    """(key, label) of every method on the page; options of one method go together, as their colour does."""
+    """(key, label) of every method on the page; options of one method go together where their colour does."""
     labels: dict[str, str] = {}
     for entry in shown(runs):
-        labels.setdefault(entry.run.spec.method, plain(label_of(replace(entry.run.spec, options={}))))
+        spec = entry.run.spec
+        one = spec if entry.paint != spec.method else replace(spec, options={})
+        labels.setdefault(entry.paint, plain(label_of(one)))
     return list(labels.items())
 
 
@@ -174,7 +176,7 @@ def group_switches(runs: Sequence[Run]) -> list[tuple[str, str]]:
     """(group, its methods' keys with spaces between) where there are several groups of several methods."""
     groups: dict[str, dict[str, None]] = {}
     for entry in shown(runs):
-        groups.setdefault(method_group(entry.run.spec), {})[entry.run.spec.method] = None
+        groups.setdefault(method_group(entry.run.spec), {})[entry.paint] = None
     if len(groups) < 2 or sum(map(len, groups.values())) < 6:
         return []
     return [(group, " ".join(groups[group])) for group in GROUPS if group in groups]

@@ -27,7 +27,7 @@ def rows(table: RecentTable, of: Callable[[RecentCell], float], say: Callable[[R
         {
             "run": f"{cell.optimizer} {cell.variant} {cell.depth}",
             "panel": NAMES[cell.optimizer],
-            "method": cell.method,
+            "method": cell.paint,
             "label": cell.label,
             "depth": cell.depth,
             "x": of(cell),
@@ -122,7 +122,7 @@ def paired(table: RecentTable) -> pd.DataFrame:
     held = [
         {
             "run": name,
-            "method": first[name].method,
+            "method": first[name].paint,
             "label": first[name].label,
             "depth": depth,
             "adamw": best_loss(first[name]),

@@ -49,7 +49,7 @@ def of(study: Study) -> RecentTable:
 def tables(table: RecentTable) -> list[RecentRows]:
     """The matrix first; then what the seeds that chose nothing lose."""
     cells = {(cell.optimizer, cell.depth, cell.variant): cell for cell in table.cells}
-    labels = {cell.variant: (cell.method, cell.label) for cell in table.cells}
+    labels = {cell.variant: (cell.paint, cell.label) for cell in table.cells}
 
     def made(caption: str, depths: Sequence[int], say: Any) -> RecentRows:
         heads = [(optimizer, depth) for optimizer in design.OPTIMIZERS for depth in depths]
@@ -84,10 +84,10 @@ def tables(table: RecentTable) -> list[RecentRows]:
 def sizes(table: RecentTable) -> list[tuple[str, str, list[str]]]:
     """Of every method at 50 layers of the study's model."""
     rows = []
-    for name in dict.fromkeys(cell.variant for cell in table.cells):
+    for name, paint in {cell.variant: cell.paint for cell in table.cells}.items():
         key, options = methods.parse(name)
         count, plain = (parameters(methods.build(*of), MODEL, VOCAB) for of in ((key, options), ("pre-ln", {})))
-        rows.append((key, methods.label(key, options), [f"{count:,}", f"{count / plain:.3f}"]))
+        rows.append((paint, methods.label(key, options), [f"{count:,}", f"{count / plain:.3f}"]))
     return rows
 
 

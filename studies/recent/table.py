@@ -13,6 +13,7 @@ from functools import cached_property
 from scipy.stats import spearmanr
 
 from stabkit import methods
+from stabkit.figures.drawing.palette import HUES
 from studies import ladder
 from studies.ladder import BestRate
 from studies.recent.design import FIRST, OPTIMIZERS, RUNGS, SEARCHING, models
@@ -43,8 +44,9 @@ class RecentCell:
     """The largest gain of its mixings over all runs at that rate; 1 where nothing mixes."""
 
     @property
-    def method(self) -> str:
-        return methods.parse(self.variant)[0]
+    def paint(self) -> str:
+        """By which it has its colour."""
+        return self.variant if self.variant in HUES else methods.parse(self.variant)[0]
 
     @property
     def label(self) -> str:

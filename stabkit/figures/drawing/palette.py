@@ -1,8 +1,8 @@
 """The colour of each method and the marker of its lines, the same on every page; the mark and the colour of an outcome.
 
 Between two colours of one marker lies a ΔE (CIE 1976) of 10 or more: to the eye, to one without red or green cones
-(Machado, Oliveira and Fernandes 2009, severity 1) and in a grey print. 38 colours do not fit between white and a dark
-page at that distance, eleven markers separate the rest. ○, □, ✕ and · stay free: they say how a run ended.
+(Machado, Oliveira and Fernandes 2009, severity 1) and in a grey print. 40 colours do not fit between white and a dark
+page at that distance, twelve markers separate the rest. ○, □, ✕ and · stay free: they say how a run ended.
 """
 
 from __future__ import annotations
@@ -44,8 +44,10 @@ HUES: Mapping[str, tuple[str, str]] = {
     "attention-residuals": ("#229A39", "d"),
     "hyper-connections": ("#A92BAB", "p"),
     "mhc": ("#99BD45", "h"),
+    "mhc:start=identity": ("#497DE3", "8"),
+    "mhc:start=static": ("#994859", "8"),
 }
-"""Of the built-in methods."""
+"""Of the built-in methods, and of variants that are compared with their method."""
 
 OTHERS: Sequence[tuple[str, str]] = (
     ("#EF8AFD", "P"),

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, get_args
 
 from stabkit import methods
+from stabkit.figures.drawing.palette import HUES
 from stabkit.figures.shared.once import Runs, once
 from stabkit.figures.shared.words import plain
 from stabkit.methods import blocks, output_norm
@@ -137,6 +138,11 @@ class Shown:
         return method_label(self.run.spec)
 
     @property
+    def paint(self) -> str:
+        """By which it has its colour and its switch."""
+        return paint(self.run.spec)
+
+    @property
     def shape(self) -> tuple[int, int]:
         """(N, M), the layers of encoder and decoder."""
         return self.run.spec.model.encoder_layers, self.run.spec.model.decoder_layers
@@ -146,7 +152,7 @@ class Shown:
         spec = self.run.spec
         return {
             "run": self.run.run_id,
-            "method": spec.method,
+            "method": self.paint,
             "label": self.label,
             "condition": self.condition.text,
             "depth": spec.depth,
@@ -155,6 +161,12 @@ class Shown:
             "seed": spec.seed,
             "outcome": self.run.outcome.word,
         }
+
+
+def paint(spec: RunSpec) -> str:
+    """The key of a run's colour: its method's, or that of a variant that has a colour of its own (mHC's starts)."""
+    variant = methods.variant(spec)
+    return variant if variant in HUES else spec.method
 
 
 FACTS = ("run", "method", "label", "condition", "depth", "encoder_layers", "decoder_layers", "seed", "outcome")

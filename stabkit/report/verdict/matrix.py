@@ -23,6 +23,7 @@ from stabkit.figures.shared.comparison import (
     method_group,
     method_label,
     method_rank,
+    paint,
 )
 from stabkit.figures.shared.numbers import centre, lowest_ratio, reference_step, update_at
 from stabkit.figures.shared.words import plain
@@ -180,7 +181,7 @@ def matrix(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]] = ()) -> M
     depths = sorted({(depth_rank(spec), spec.depth) for spec in specs})
     rows = sorted(
         {
-            (GROUPS.index(method_group(spec)), method_rank(spec), order[condition], variant(spec), spec.method)
+            (GROUPS.index(method_group(spec)), method_rank(spec), order[condition], variant(spec), paint(spec))
             for spec, condition in zip(specs, by_run, strict=True)
         }
     )

@@ -48,7 +48,7 @@ def panels(runs: Sequence[Run]) -> list[RunCurves]:
     return [
         RunCurves(
             key(each.run.spec),
-            each.run.spec.method,
+            each.paint,
             listed(f"{each.label} {each.run.spec.depth}", each.condition, f"seed {each.run.spec.seed}"),
             (
                 _curve("training loss", "step", *series(each.run, "loss", "train")),

@@ -66,5 +66,7 @@ def test_a_colour_stands_on_white_and_on_the_dark_page(method):
 
 
 def test_every_built_in_method_has_a_row_and_a_stranger_none_of_theirs():
-    assert list(HUES) == list(methods.KEYS)
+    assert [key for key in HUES if ":" not in key] == list(methods.KEYS)
+    for variant in (key for key in HUES if ":" in key):
+        assert methods.variant_of(*methods.parse(variant)) == variant, "as a run's variant is written"
     assert hue("never heard of") in OTHERS
