@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 
@@ -55,3 +55,14 @@ def short(value: float, digits: int = 2) -> str:
 def percent(share: float) -> str:
     """`17%`; – for none."""
     return f"{share:.0%}" if math.isfinite(share) else "–"
+
+
+def axis_words(axes: Iterable[str]) -> list[str]:
+    """Along what runs lie out of the forecast's range, each once: `optimiser`, `warm-up`, `label smoothing`; what an
+    optimiser brings with it is not told beside it."""
+    names = list(dict.fromkeys(axes))
+    if "train.optimizer" in names:
+        names = [name for name in names if name not in ("train.weight_decay", "train.momentum")]
+    words = {"optimizer": "optimiser", "warmup": "warm-up", "base_init": "base initialisation", "vocab": "vocabulary"}
+    bare = (name.rpartition(".")[2] for name in names)
+    return [words.get(name, name.replace("_", " ")) for name in bare]

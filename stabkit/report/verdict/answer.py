@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from stabkit.figures.shared.comparison import Condition
-from stabkit.figures.shared.words import several
+from stabkit.figures.shared.words import axis_words, several
 from stabkit.report.verdict.matrix import Matrix, VerdictRow
 from stabkit.results.forecast.measured import UPDATES
 from stabkit.results.forecast.model import WARMUP
@@ -38,7 +38,9 @@ def answer(verdicts: Matrix) -> str:
         axes = list(dict.fromkeys(axis for row in verdicts.rows for cell in row.cells for axis in cell.axes))
         beyond = "its warm-up hides the answer; `--warmup 0` gives it" if WARMUP in axes else "no forecast is given"
         where = "" if verdicts.block == "classic" else f" in the block {verdicts.block}"
-        return f"These {UPDATES} updates{where} are out of the forecast's range ({', '.join(axes)}): {beyond}."
+        return (
+            f"These {UPDATES} updates{where} are out of the forecast's range ({', '.join(axis_words(axes))}): {beyond}."
+        )
     sentences: list[str] = []
     for condition, rows in groupby(
         sorted(verdicts.rows, key=lambda row: _order(verdicts, row)), lambda row: row.condition

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stabkit.figures.shared.words import listed
+from stabkit.figures.shared.words import axis_words, listed
 from stabkit.results.forecast.measured import UPDATES
 from stabkit.storage.store import Run
 
@@ -34,6 +34,6 @@ def forecast_outcome(runs: Sequence[Run]) -> str:
             f"By {UPDATES} updates {'; '.join(parts)}. The fit has seen runs like these, so that this is no test of it."
         )
     if beyond:
-        axes = listed(*dict.fromkeys(axis.replace("_", " ") for one in beyond for axis in one.axes))
+        axes = listed(*axis_words([axis for one in beyond for axis in one.axes]))
         sentences.append(f"None was given for {len(beyond)} of {len(decided)} decided runs: out of its range ({axes}).")
     return " ".join(sentences)
