@@ -17,6 +17,8 @@ from stabkit.running.request import Request
 from stabkit.spec import RunSpec
 from stabkit.storage.store import Run, Store
 
+JUDGED = 250
+"""Updates after which most runs can be judged."""
 BEYOND = 5
 """Runs that a seed takes beyond the coarse grid, about."""
 
@@ -40,7 +42,7 @@ def search(
 ) -> Searched:
     """The rates of every cell of the request's grids; their own rates are not used. A run that is lost ends the search
     of its cell and seed."""
-    cells = [replace(spec, train=replace(spec.train, steps=UPDATES, warmup=0)) for spec in cells_of(request)]
+    cells = cells_of(request)
     tried: list[dict[float, float | None]] = [{} for _ in cells]
     runs: dict[str, Run] = {}
     failed: dict[str, tuple[RunSpec, str]] = {}
@@ -60,8 +62,17 @@ def search(
     return Searched(tolerances, tuple(runs.values()), tuple(failed.values()))
 
 
+def updates(spec: RunSpec) -> int:
+    """After how many a rate is judged: UPDATES by their forecast, which knows Adam alone; under another optimiser
+    JUDGED, by the outcome."""
+    return UPDATES if spec.train.optimizer == "adam" else JUDGED
+
+
 def probability(run: Run) -> float | None:
-    """That it trains; 0 of a run that has diverged by update 16, None of one out of the forecast's range."""
+    """That it trains; 0 of a run that has diverged by update 16, None of one out of the forecast's range. Of a run that
+    went on, 1 or 0 by its outcome, None where it is early."""
+    if run.spec.train.steps > UPDATES:
+        return {"trains": 1.0, "stuck": 0.0, "diverged": 0.0}.get(run.outcome.word)
     return run.forecast.p_trains if run.forecast else 0.0
 
 
@@ -78,7 +89,7 @@ def first_round(request: Request) -> list[RunSpec]:
 
 
 def _at(cell: RunSpec, rate: float) -> RunSpec:
-    return replace(cell, train=replace(cell.train, lr=rate, steps=UPDATES, warmup=0))
+    return replace(cell, train=replace(cell.train, lr=rate, steps=updates(cell), warmup=0))
 
 
 def _place(cell: RunSpec) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -16,7 +17,7 @@ from stabkit.results.tolerance import COARSE, FACTOR, exponents
 from stabkit.running import execute, tolerance
 from stabkit.running.request import Request
 from stabkit.running.tolerance import Searched
-from stabkit.spec import ModelConfig, RunSpec
+from stabkit.spec import ModelConfig, RunSpec, TrainConfig
 from tests.commands import stabkit, strict
 
 
@@ -96,6 +97,19 @@ def test_widths_are_an_axis_too(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [one.hidden for one in found.found] == [64, 128, 256] and not exponents(found.found, "depth")
     (fit,) = exponents(found.found, "width")
     assert fit.p == pytest.approx(1.0, abs=0.15)
+
+
+@pytest.mark.parametrize("word", ["trains", "stuck", "diverged", "early"])
+def test_under_another_optimiser_a_rate_is_judged_by_training(word: str) -> None:
+    """The forecast knows Adam alone."""
+    spec = RunSpec(
+        method="pre-ln",
+        model=ModelConfig(encoder_layers=0, decoder_layers=2),
+        train=TrainConfig(optimizer="muon", steps=tolerance.JUDGED, warmup=0),
+    )
+    assert tolerance.updates(spec) == 250
+    judged = SimpleNamespace(spec=spec, outcome=SimpleNamespace(word=word), forecast=None)
+    assert tolerance.probability(cast(Any, judged)) == {"trains": 1.0, "early": None}.get(word, 0.0)
 
 
 def test_a_run_that_is_lost_ends_its_cell_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:

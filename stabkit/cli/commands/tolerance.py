@@ -66,7 +66,7 @@ def _table(tolerances: Sequence[Tolerance], fits: Sequence[Exponent], answer: st
 
     heads, rows = cells(tolerances)
     console.table(
-        "The highest rate whose forecast is likely trains, without warm-up",
+        "The highest rate that passes, without warm-up",
         ("", *heads),
         [(label, *texts) for _, label, texts in rows],
     )
