@@ -116,6 +116,9 @@ SETS: Mapping[str, tuple[str, ...]] = {
 """What `--models` calls several at once: every method; those that DeepNet and Very Deep Transformers compare; those
 that a model of today has, beside three that they are compared with."""
 
+PAINTED = ("mhc:start=identity", "mhc:start=static")
+"""Variants that are compared with their method, and have a colour of their own (`figures/drawing/palette.py`)."""
+
 NAMES: Mapping[str, str] = {name: method.key for method in DEFAULTS for name in (method.key, *method.also)}
 """{what people call it: its key}."""
 

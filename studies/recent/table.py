@@ -13,7 +13,6 @@ from functools import cached_property
 from scipy.stats import spearmanr
 
 from stabkit import methods
-from stabkit.figures.drawing.palette import HUES
 from studies import ladder
 from studies.ladder import BestRate
 from studies.recent.design import FIRST, OPTIMIZERS, RUNGS, SEARCHING, models
@@ -46,7 +45,7 @@ class RecentCell:
     @property
     def paint(self) -> str:
         """By which it has its colour."""
-        return self.variant if self.variant in HUES else methods.parse(self.variant)[0]
+        return self.variant if self.variant in methods.PAINTED else methods.parse(self.variant)[0]
 
     @property
     def label(self) -> str:

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, get_args
 
 from stabkit import methods
-from stabkit.figures.drawing.palette import HUES
 from stabkit.figures.shared.once import Runs, once
 from stabkit.figures.shared.words import plain
 from stabkit.methods import blocks, output_norm
@@ -166,7 +165,7 @@ class Shown:
 def paint(spec: RunSpec) -> str:
     """The key of a run's colour: its method's, or that of a variant that has a colour of its own (mHC's starts)."""
     variant = methods.variant(spec)
-    return variant if variant in HUES else spec.method
+    return variant if variant in methods.PAINTED else spec.method
 
 
 FACTS = ("run", "method", "label", "condition", "depth", "encoder_layers", "decoder_layers", "seed", "outcome")

@@ -67,6 +67,7 @@ def test_a_colour_stands_on_white_and_on_the_dark_page(method):
 
 def test_every_built_in_method_has_a_row_and_a_stranger_none_of_theirs():
     assert [key for key in HUES if ":" not in key] == list(methods.KEYS)
-    for variant in (key for key in HUES if ":" in key):
+    assert [key for key in HUES if ":" in key] == list(methods.PAINTED)
+    for variant in methods.PAINTED:
         assert methods.variant_of(*methods.parse(variant)) == variant, "as a run's variant is written"
     assert hue("never heard of") in OTHERS
