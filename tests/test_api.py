@@ -344,7 +344,7 @@ result = stabkit.sweep(depths=(6, 18), models=("post-ln", "deepnorm"), lr=1e-3, 
 frame = result.runs
 reveal_type(result.verdict)
 stabkit.sweep(depths=2, optimiser="adam")
-stabkit.sweep(optimizer="adamw")
+stabkit.sweep(optimizer="lamb")
 stabkit.probe("a:b", depths="6", lr=(1e-3, 1e-4)).links
 """
 
