@@ -109,10 +109,16 @@ REFERENCE = Path(__file__).with_name("reference.json")
 
 
 def measured() -> dict[str, dict[str, list[float]]]:
-    """A few numbers of a tiny run of every method: what must not move unless ALGO_VERSION does."""
+    """A few numbers of a tiny run of every method: what must not move unless ALGO_VERSION does.
+
+    Hyper-connections in float64: some weights of its mixings have a first gradient of rounding alone, which Adam makes
+    a whole step of, so that in float32 two correct paths are 5e-5 apart after one update (each as far from float64).
+    """
     found = {}
     for method in methods.KEYS:
-        result = train.run(tiny(method, layers=3, steps=6, warmup=3), Synthetic(vocab=200, max_tokens=128))
+        dtype = "float64" if method == "hyper-connections" else "float32"
+        spec = tiny(method, layers=3, steps=6, warmup=3, dtype=dtype)
+        result = train.run(spec, Synthetic(vocab=200, max_tokens=128))
         grads = result.records["grad_norm"]
         found[method] = {
             "loss": result.records["loss"].at("train").tolist(),
@@ -129,10 +135,9 @@ def test_a_tiny_run_is_the_committed_one() -> None:
     assert held["algo_version"] == ALGO_VERSION, "ALGO_VERSION was raised: write reference.json anew"
     now = measured()
     for method in methods.KEYS:
-        loose = 1e-3 if method == "hyper-connections" else 1e-4  # free mixings carry the paths' rounding on
         for name, values in held["runs"][method].items():
             np.testing.assert_allclose(
-                now[method][name], values, rtol=loose, atol=1e-7, err_msg=f"{method} {name}: raise ALGO_VERSION"
+                now[method][name], values, rtol=1e-4, atol=1e-7, err_msg=f"{method} {name}: raise ALGO_VERSION"
             )
 
 
