@@ -13,6 +13,7 @@ from stabkit.results.own.cure import BY_KEY
 from stabkit.results.own.forecast import LINKS, OwnCoefficients, ours
 from stabkit.results.own.measured import RAMP, TOP
 from studies.forecast.scores import auc, auc_interval
+from studies.markdown import table_lines
 from studies.own.corpus import CorpusRow
 from studies.own.cured import CuredRow
 from studies.own.design import JUDGES
@@ -73,10 +74,7 @@ def page(
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> Iterator[str]:
-    yield f"| {' | '.join(head)} |"
-    yield f"|{'---|' * len(head)}"
-    for row in rows:
-        yield f"| {' | '.join(map(str, row))} |"
+    yield from table_lines(head, rows)
     yield ""
 
 

@@ -22,6 +22,7 @@ from stabkit.report.frame import shell, template
 from stabkit.spec import ModelConfig
 from stabkit.storage.folder import write_file
 from studies import row_run
+from studies.markdown import finding_lines, table_lines
 from studies.recent import design, sentences
 from studies.recent.figures import FIGURES, cell_words
 from studies.recent.table import NAMES, RecentCell, RecentTable
@@ -167,19 +168,7 @@ def markdown(study: Study, table: RecentTable) -> str:
     lines += ["", study.design.scaled[:1].upper() + study.design.scaled[1:]]
     for shown in tables(table):
         lines += ["", f"{shown.caption}.", ""]
-        lines += _markdown(("method", *shown.heads), [(label, *texts) for _, label, texts in shown.rows])
+        lines += table_lines(("method", *shown.heads), [(label, *texts) for _, label, texts in shown.rows])
     lines += ["", "## What the papers say of their own methods", ""]
-    lines += _markdown(
-        ("verdict", "the paper says", "measured"),
-        [(f.verdict, f"{f.claim.sentence} ({f.claim.source})", _measured(f)) for f in findings(study)],
-    )
+    lines += finding_lines(findings(study))
     return "\n".join(lines) + "\n"
-
-
-def _measured(finding: Finding) -> str:
-    text = " ".join(filter(None, (finding.measured, f"({finding.reason})" if finding.reason else "")))
-    return text.replace("|", "\\|")
-
-
-def _markdown(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    return [f"| {' | '.join(heads)} |", "|" + "---|" * len(heads), *(f"| {' | '.join(row)} |" for row in rows)]

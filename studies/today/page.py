@@ -27,6 +27,7 @@ from stabkit.storage.folder import write_file
 from studies import row_run
 from studies.forecast.coefficients import before
 from studies.forecast.heldout_methods import TRUSTED, HeldOutRuns, held_out, to_json
+from studies.markdown import finding_lines, table_lines
 from studies.rows import digest
 from studies.study import Study
 from studies.today import along, design, page_tables, rates, sentences
@@ -213,27 +214,14 @@ def markdown(page: Content) -> str:
                 "",
                 f"{shown.caption}.",
                 "",
-                *_table(("method", *shown.heads), [(label, *texts) for _, label, texts in shown.rows]),
+                *table_lines(("method", *shown.heads), [(label, *texts) for _, label, texts in shown.rows]),
             ]
     lines += ["", "## What the papers say of their own methods", ""]
-    lines += _table(
-        ("verdict", "the paper says", "measured"),
-        [(f.verdict, f"{f.claim.sentence} ({f.claim.source})", _measured(f)) for f in page.findings],
-    )
+    lines += finding_lines(page.findings)
     lines += ["", "## Does the forecast hold for them?", "", *page.forecast, ""]
-    lines += _table(("of", *FORECAST), [(name, *scored(runs)) for name, runs in page.scores])
+    lines += table_lines(("of", *FORECAST), [(name, *scored(runs)) for name, runs in page.scores])
     lines += ["", "## Not here yet", ""]
     lines += [
         f"- {method.label}: `{method.formula}`. It needs {method.needs} ({method.source})." for method in OUT.values()
     ]
     return "\n".join(lines) + "\n"
-
-
-def _measured(finding: Finding) -> str:
-    return " ".join(filter(None, (finding.measured, f"({finding.reason})" if finding.reason else ""))).replace(
-        "|", "\\|"
-    )
-
-
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    return [f"| {' | '.join(heads)} |", "|" + "---|" * len(heads), *(f"| {' | '.join(row)} |" for row in rows)]
