@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, get_args
 
 from stabkit import methods
 from stabkit.errors import UsageError
+from stabkit.methods.base import sites
 from stabkit.options import grids, ranges
 from stabkit.options.grids import Making, Options
 from stabkit.results.surface import NORMALISATIONS, Engine, PathPlane
+from stabkit.running.grid import Grid
 from stabkit.running.request import Request
 from stabkit.running.surfaces import SurfaceRequest
 from stabkit.spec import snapshot_steps
@@ -26,12 +29,25 @@ def landscape(options: Options, making: Making) -> Request:
     grid = grids.single(whole, "a landscape")
     if len(grid.warmups) > 1 or len(grid.lrs) > 1:
         raise UsageError("a landscape is of one --warmup and one --lr; run it once for each")
+    if len({_gates(*one, grid) for one in parsed}) > 1:
+        raise UsageError(
+            f"{models[0]} and {models[1]} do not train the same matrices: a gate on attention is one more, and a plane "
+            "in both needs the same; draw each by a command of its own with --against ''"
+        )
     wanted = surfaces(options, grid.base.train.steps, rest.device.partition(":")[0])
     kept = sorted({*snapshot_steps(grid.base), grid.base.train.steps})
     if wanted.at not in ("end", *map(str, kept)) and not (wanted.at == "init" and 0 in kept):
         count, have = ranges.text(options["snapshots"]), ", ".join(map(str, kept))
         raise UsageError(f"--at {wanted.at}: with --snapshots {count} the weights of steps {have} are kept")
     return replace(grids.request(whole, rest, options), surfaces=wanted)
+
+
+def _gates(key: str, options: Mapping[str, str], grid: Grid) -> tuple[str, ...]:
+    """Which gates on attention a method trains, by site: the one matrix that not every method has, wirings' apart,
+    which rest in a landscape."""
+    method = methods.build(key, options)
+    n, m = grid.depths[0]
+    return tuple(method.gate(site) for site in sites(n, m, grid.base.model.hidden))
 
 
 def depth(n: int, m: int) -> dict[str, Any]:

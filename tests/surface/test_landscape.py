@@ -289,6 +289,7 @@ def test_the_command_draws_once_and_says_how_rough(tmp_path: Path) -> None:
         (["--range", "0"], "--range"),
         (["--model", "deepnrom"], "deepnorm"),
         (["--against", "deepnorm"], "is --model itself"),
+        (["--against", "gated-attention"], "do not train the same matrices"),
         (["--at", "soon"], "--at"),
         (["--at", "500"], "--at"),
         (["--at", "3"], "--at 3: with --snapshots 16 the weights of steps 0, 7,"),
