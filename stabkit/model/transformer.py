@@ -98,32 +98,10 @@ class Transformer(nn.Module):
             for stream, tap in zip(streams, taps, strict=True)
         }
         self.taps = nn.ModuleList([*self._states.values(), *self._reads.values()])
-        self._fused = {
-            stack: Fused(
-                [
-                    residual.fused(
-                        stack == "decoder" and site.kind == "self",
-                        self._taps[site.name] if self.history[stack].whole else (),
-                    )
-                    for layer in layers
-                    for site, residual in layer
-                ],
-                config.hidden,
-                config.heads,
-            )
-            for stack, layers in self.stacked.items()
-        }
-        self._spare = Spare()
         self._in_order = {stack: [each for layer in layers for each in layer] for stack, layers in self.stacked.items()}
-        self._hooks = {
-            stack: [
-                hooks
-                for site, residual in each
-                for m in (*residual.modules(), *self._taps[site.name])
-                for hooks in (m._forward_hooks, m._forward_pre_hooks, m._backward_hooks, m._backward_pre_hooks)
-            ]
-            for stack, each in self._in_order.items()
-        }
+        self._fused = {stack: self._call(stack) for stack in self.stacks}
+        self._spare = Spare()
+        self._hooks = {stack: self._hooks_of(stack) for stack in self.stacks}
         modules = list(self.modules())
         self._unhooked: dict[Stack, int] = {}
         """How many hooks torch had made when a stack was last found without one."""
@@ -135,6 +113,27 @@ class Transformer(nn.Module):
             for tensor in (*each._parameters.values(), *each._buffers.values()):
                 if tensor is not None and tensor.dtype != dtype:  # `to` would exchange those that are held twice
                     tensor.data = tensor.data.to(dtype)
+
+    def _call(self, stack: Stack) -> Fused:
+        """A stack as the fused kernel takes it."""
+        shown = self.history[stack].whole
+        return Fused(
+            [
+                residual.fused(stack == "decoder" and site.kind == "self", self._taps[site.name] if shown else ())
+                for site, residual in self._in_order[stack]
+            ],
+            self.config.hidden,
+            self.config.heads,
+        )
+
+    def _hooks_of(self, stack: Stack) -> list[Mapping[int, object]]:
+        """Where torch keeps the hooks of whatever a stack is made of."""
+        return [
+            hooks
+            for site, residual in self._in_order[stack]
+            for m in (*residual.modules(), *self._taps[site.name])
+            for hooks in (m._forward_hooks, m._forward_pre_hooks, m._backward_hooks, m._backward_pre_hooks)
+        ]
 
     @property
     def device(self) -> torch.device:
