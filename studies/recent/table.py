@@ -33,6 +33,8 @@ class RecentCell:
     """`mhc:start=identity`."""
     best: BestRate | None
     """Of the search; None where no rate has a loss that is a number."""
+    searched: bool
+    """Whether its search is over, with a best rate or with none that has a loss."""
     tried: int
     """How many rates."""
     loss: Number | None
@@ -50,9 +52,6 @@ class RecentCell:
     @property
     def label(self) -> str:
         return methods.label(*methods.parse(self.variant))
-
-    searched: bool
-    """Whether its search is over, with a best rate or with none that has a loss."""
 
     @property
     def known(self) -> bool:
