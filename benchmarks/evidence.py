@@ -113,16 +113,10 @@ PARTS: dict[str, Part] = {
         program="studies",
         command=f"forecast {TEXT} --rows docs/forecast.csv --out OUT",
     ),
-    "today": Part(
-        page="today.html",
-        program="studies",
-        command=f"today {TEXT} --rows docs/today.csv --out OUT",
-        markdown=True,
-    ),
     "recent": Part(
-        page="recent.html",
+        page="2026.html",
         program="studies",
-        command=f"recent {TEXT} --rows docs/recent.csv --budget 70m --out OUT",
+        command=f"recent {TEXT} --rows docs/2026.csv --budget 70m --out OUT",
         markdown=True,
     ),
     "mhc-starts": Part(

@@ -4,7 +4,7 @@ Writes stabkit/claims/spread.csv. Trains what OUT lacks of the commands below (a
 Multi30k; every claim is measured on every place with five seeds, by its own function, and the range over the five is
 what one seed must lie off the threshold by (`claims/spread.py`). Half an hour on two cores; rows are written
 command by command; those of commands that were not asked for stay where some were, and go where all are. NUMBER
-`today`, the last of all: from the rows of docs/today.csv, whose runs at 6 and 18 layers have five seeds; a second.
+`later`, the last of all: from the rows of docs/later.csv, whose runs at 6 and 18 layers have five seeds; a second.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from stabkit.storage.shelf import Shelf
 from stabkit.storage.store import Store
 from stabkit.storage.surfaces import SURFACE
 from studies import row_run, study
-from studies.today import design
+from studies.forecast import later
 
 COMMANDS = (
     "sweep --depths 6,18,50 --seeds 0..4",
@@ -37,7 +37,7 @@ COMMANDS = (
     "landscape --model deepnorm --seeds 0..4 --points 3 --path none",
 )
 COLUMNS = ("claim", "where", "setting")
-ROWS = Path(__file__).resolve().parents[1] / "docs" / "today.csv"
+ROWS = Path(__file__).resolve().parents[1] / "docs" / "later.csv"
 TABLE = Path(__file__).resolve().parents[1] / "stabkit" / "claims" / FILE
 
 
@@ -56,8 +56,8 @@ def main(data: str, out: str, *numbers: str) -> None:
         )
         rows |= measured(store)
         write(rows)
-    if not numbers or "today" in numbers:
-        write(rows | spreads(of_today(data), OF_TODAY))
+    if not numbers or "later" in numbers:
+        write(rows | spreads(of_later(data), OF_TODAY))
 
 
 def write(rows: dict[tuple[str, ...], float]) -> None:
@@ -75,12 +75,12 @@ def there() -> dict[tuple[str, ...], float]:
         return {tuple(row[name] for name in COLUMNS): float(row["spread"]) for row in csv.DictReader(file)}
 
 
-def of_today(data: str) -> Runs:
-    """The runs of the table of 2026, as its rows have them."""
+def of_later(data: str) -> Runs:
+    """The runs with five seeds of the methods that came later, as their rows have them."""
     text = {"data": data, "source": "de", "target": "en", "out": str(ROWS.parent)}
-    requests, commands = study.requests(design.DESIGN, text)
-    begun = study.begun(design.DESIGN, commands, requests, ROWS)
-    return row_run.runs(begun, lambda spec: spec.seed != design.SEED)
+    requests, commands = study.requests(later.DESIGN, text)
+    begun = study.begun(later.DESIGN, commands, requests, ROWS)
+    return row_run.runs(begun, lambda spec: spec.seed != later.SEED)
 
 
 def measured(folder: Path) -> dict[tuple[str, ...], float]:

@@ -89,6 +89,12 @@ class TrainConfig:
     momentum: float = 0.0
     """Of SGD and Muon."""
 
+    @property
+    def unusual(self) -> tuple[str, ...]:
+        """Which of decay and momentum are not what its optimiser has where nothing else is asked for."""
+        usual = {"weight_decay": DECAY.get(self.optimizer, 0.0), "momentum": MOMENTUM.get(self.optimizer, 0.0)}
+        return tuple(name for name, value in usual.items() if getattr(self, name) != value)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TaskConfig:

@@ -1,11 +1,12 @@
 """The studies' command: train what has no row, as long as a budget lasts, and write the page from the rows.
 
     python -m studies forecast --data DIR --source de --target en --rows docs/forecast.csv
-    python -m studies today --data DIR --source de --target en --rows docs/today.csv
-    python -m studies recent --data DIR --source de --target en --rows docs/recent.csv
-    python -m studies coefficients     fit them on docs/forecast.csv and docs/today.csv, and write them into the package
+    python -m studies later --data DIR --source de --target en --rows docs/later.csv
+    python -m studies recent --data DIR --source de --target en --rows docs/2026.csv
+    python -m studies coefficients     fit them on the rows of all three, and write them into the package
 
-`python3 dev.py evidence forecast`, `… today` and `… recent` call the first three. Options are those of `stabkit paper`.
+The first two make the page of the forecast, the third its own; `python3 dev.py evidence forecast` and `… recent` call
+them. Options are those of `stabkit paper`.
 """
 
 from __future__ import annotations
@@ -28,19 +29,18 @@ from stabkit.results.forecast.model import FILE
 from stabkit.running import cost
 from stabkit.storage.store import Store
 from studies import study
-from studies.forecast import corpus
+from studies.forecast import corpus, later
 from studies.forecast import page as forecast_page
 from studies.forecast.coefficients import document
 from studies.forecast.evaluation import Evaluation
+from studies.forecast.joined import rows_beside
 from studies.recent import design as recent_design
 from studies.recent import page as recent_page
 from studies.rows import from_csv
-from studies.today import design
-from studies.today import page as today_page
 
 DOCS = Path(__file__).parents[1] / "docs"
-DESIGNS = {"forecast": corpus.DESIGN, "today": design.DESIGN, "recent": recent_design.DESIGN}
-PAGES = {"forecast": forecast_page, "today": today_page, "recent": recent_page}
+DESIGNS = {"forecast": corpus.DESIGN, "later": later.DESIGN, "recent": recent_design.DESIGN}
+PAGES = {"forecast": forecast_page, "later": forecast_page, "recent": recent_page}
 MACHINE = {"vocab": "2000", "workers": "auto", "device": "auto", "executor": "processes", "scheduler": "", "out": ""}
 """Options of `stabkit sweep` that its commands take over, and their defaults."""
 
@@ -90,7 +90,7 @@ def run(asked: argparse.Namespace, command: str) -> None:
     with store.writing(), Signals(command):
         screen = Screen(quiet=asked.quiet)
         state = study.run(state, requests, store, screen, limit=limit, retry_failed=asked.retry_failed)
-        content = PAGES[chosen.key].write(state, path, command)
+        content = PAGES[asked.study].write(state, path, command)
     if asked.json:
         console.document(json_document.text({"schema": json_document.SCHEMA, "report": str(path), **content}))
     else:
@@ -103,8 +103,7 @@ def run(asked: argparse.Namespace, command: str) -> None:
 
 def write_coefficients() -> None:
     """Those of the package, by the committed rows: a second. A test fits them again and compares."""
-    joined = design.read(from_csv(DOCS / "today.csv")).halved
-    body = document(Evaluation(from_csv(DOCS / "forecast.csv")).fitted_rows, joined)
+    body = document(Evaluation(from_csv(DOCS / "forecast.csv")).fitted_rows, rows_beside(DOCS))
     FILE.write_text(json.dumps(body, separators=(",", ":")) + "\n", encoding="utf-8")
     console.say(f"{body['runs']} runs, corpus {body['corpus'][:12]}…, {FILE.stat().st_size:,} bytes: {FILE}")
 

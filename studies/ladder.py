@@ -1,9 +1,11 @@
-"""The highest rate that trains and the one of the lowest loss, by training: which rung of a ladder of rates to try
-next, and what the rungs tried show.
+"""Which rung of a ladder of rates to try next, by training, and what the rungs tried show. Two searches:
 
-First halving: begin in the middle, go up where a run trains and down where it does not, until the highest rung that
-trains and the one above it, which does not, are known. That a rate below one that trains trains too is taken for
-granted. Then down: the rungs next to the one of the lowest loss, until it lies between two of a higher loss.
+Halving, for the highest rate that trains: begin in the middle, go up where a run trains and down where it does not,
+until the highest rung that trains and the one above it, which does not, are known. That a rate below one that trains
+trains too is taken for granted.
+
+Outward, for the lowest loss: from one rung on, the rungs next to the one of the lowest loss, until it lies between two
+of a higher loss.
 """
 
 from __future__ import annotations
@@ -14,18 +16,6 @@ from dataclasses import dataclass
 
 LARGE = 0.1
 """Rates from here on are written out."""
-
-
-@dataclass(frozen=True, slots=True)
-class RateLimit:
-    """What is known of a cell's highest rate."""
-
-    passes: float | None
-    """The highest rung that trains; None where none is known to."""
-    fails: float | None
-    """The lowest rung that does not; None where none is known not to."""
-    known: bool
-    """Whether nothing is left to try."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,21 +56,6 @@ def next_outward(rungs: Sequence[float], losses: Mapping[float, float], first: f
         lower = [rate for rate in rungs if rate < min(losses)]
         return lower[-1] if lower else None
     return next_lower(rungs, losses)
-
-
-def halved(rungs: Sequence[float], trains: Mapping[float, bool]) -> list[float]:
-    """The rungs that halving alone tried, in its order."""
-    tried: dict[float, bool] = {}
-    while (rate := next_rung(rungs, tried)) is not None and rate in trains:
-        tried[rate] = trains[rate]
-    return list(tried)
-
-
-def limit(rungs: Sequence[float], trains: Mapping[float, bool]) -> RateLimit:
-    """What the rungs tried so far show; rungs ascend."""
-    passes = max((rate for rate, well in trains.items() if well), default=None)
-    fails = min((rate for rate, well in trains.items() if not well and (passes is None or rate > passes)), default=None)
-    return RateLimit(passes, fails, next_rung(rungs, trains) is None)
 
 
 def written(rate: float) -> str:

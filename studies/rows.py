@@ -81,6 +81,8 @@ class StudyRow:
         return self.profile.loss if self.profile else math.inf
 
 
+OPTIMIZERS = {"adam": "Adam", "adamw": "AdamW", "muon": "Muon"}
+"""Of rows, as people write them."""
 GROUPS: Mapping[str, type[Any]] = {"measured": Measured, "profile": Profile}
 """What of a row is numbers: all of a group or none."""
 AXES = tuple(field.name for field in fields(StudyRow) if field.name not in GROUPS)

@@ -39,7 +39,7 @@ class Design:
     commands: tuple[str, ...]
     """Of `stabkit`, without the text and the place."""
     ladders: tuple[str, ...] = ()
-    """Those of them whose rates are tried by halving, not all."""
+    """Those of them whose rates are tried by halving, not all: the highest that trains."""
     searches: Mapping[str, float] = field(default_factory=dict)
     """Those whose rates are tried outward from this one, to the lowest loss: with their first seed; the others follow
     at the rate that it found."""
@@ -125,8 +125,6 @@ def next_rungs(specs: Sequence[RunSpec], stored: Mapping[str, StudyRow]) -> list
         rungs = {spec.train.lr: spec for spec in sorted(members, key=lambda spec: spec.train.lr)}
         rows = {rate: stored[spec.run_id] for rate, spec in rungs.items() if spec.run_id in stored}
         rate = ladder.next_rung(tuple(rungs), {rate: row.trains for rate, row in rows.items()})
-        if rate is None:
-            rate = ladder.next_lower(tuple(rungs), {rate: row.equal_loss for rate, row in rows.items()})
         if rate is not None:
             wanted.append(rungs[rate])
     return wanted

@@ -306,7 +306,7 @@ def test_what_a_sweep_leaves_out_and_what_has_no_result_is_warned_of_where_it_is
     monkeypatch.setattr(execute, "run", lost)
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        result = stabkit.sweep("today", optimizer="sgd", out=tmp_path, **SMALL)
+        result = stabkit.sweep("2026", optimizer="sgd", out=tmp_path, **SMALL)
     said = [str(warning.message) for warning in told if issubclass(warning.category, UserWarning)]
     assert any("is left out" in sentence for sentence in said)
     assert f"{len(result.failed)} of {len(result.specs)} runs have no result; `.failed` and the page say why" in said

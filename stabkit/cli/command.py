@@ -214,7 +214,7 @@ def _method(incomplete: str) -> list[str]:
 def _methods(incomplete: str) -> list[str]:
     """Lists of methods and their sets whose last word begins so."""
     before, comma, word = incomplete.rpartition(",")
-    sets = [] if comma else ["papers", "today", "all"]
+    sets = [] if comma else ["papers", "2026", "all"]
     return [f"{before}{comma}{name}" for name in (*sets, *_method("")) if name.startswith(word)]
 
 

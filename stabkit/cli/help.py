@@ -13,7 +13,7 @@ from stabkit.errors import UsageError
 EXAMPLES: Mapping[str, tuple[str, str]] = {
     "sweep": (
         "stabkit sweep --depths 6,18,50,100",
-        "stabkit sweep --models today --depths 18 --steps 250 --warmup 0 --seeds 0..2",
+        "stabkit sweep --models 2026 --depths 18 --steps 250 --warmup 0 --seeds 0..2",
     ),
     "ablate": ("stabkit ablate --alpha-scale 0.25..4", "stabkit ablate --drop deepnorm,init --seeds 0..2"),
     "slope": ("stabkit slope --depths 6,18,50", "stabkit slope --models post-ln,deepnorm --depths 6,18 --seeds 0"),

@@ -101,11 +101,6 @@ SETS: Mapping[str, tuple[str, ...]] = {
     "papers": tuple(
         key for key, make in zip(KEYS, METHODS, strict=True) if make.__module__.startswith(papers.__name__)
     ),
-    "today": (
-        *("post-ln", "pre-ln", "deepnorm"),
-        *("peri-ln", "sandwich-ln", "reordered-norm", "mix-ln", "keel", "layernorm-scaling", "dyt", "gpt2-init"),
-        *("depth-mup", "completep"),
-    ),
     "2026": (
         *("post-ln", "pre-ln", "deepnorm"),
         *("peri-ln", "sandwich-ln", "reordered-norm", "mix-ln", "keel", "layernorm-scaling", "dyt", "gpt2-init"),
@@ -114,7 +109,7 @@ SETS: Mapping[str, tuple[str, ...]] = {
     ),
 }
 """What `--models` calls several at once: every method; those that DeepNet and Very Deep Transformers compare; those
-that a model of today has, beside three that they are compared with."""
+that models of 2026 have, beside three that they are compared with."""
 
 PAINTED = ("mhc:start=identity", "mhc:start=static")
 """Variants that are compared with their method, and have a colour of their own (`figures/drawing/palette.py`)."""

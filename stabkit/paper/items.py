@@ -50,5 +50,5 @@ NOT_HERE: tuple[tuple[str, str], ...] = (
 )
 """What these machines cannot rerun even in shape, and why."""
 
-STUDIES = ("forecast", "today", "recent")
+STUDIES = ("forecast", "recent")
 """Studies of ours that a checkout of the source reruns: `python3 dev.py evidence forecast`."""

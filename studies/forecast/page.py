@@ -1,4 +1,8 @@
-"""The page of the forecast's study: how good it is, which link predicts, where it fails, what it was fitted on."""
+"""The page of the forecast: how good it is, which link predicts, where it fails, what it was fitted on.
+
+Three studies' rows are on it: `forecast`, its corpus; `later` and `recent`, which are joined. Whichever of the first
+two was trained, the others are read from the files beside its own.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +21,12 @@ from stabkit.report.frame import shell, template
 from stabkit.results.forecast import logistic
 from stabkit.results.forecast.links import FITTED
 from stabkit.storage.folder import write_file
-from studies.forecast import calibration, groups, which_link, widths
+from studies.forecast import calibration, groups, joined_words, which_link, widths
 from studies.forecast.evaluation import BOTH, LONGEST, Evaluation
 from studies.forecast.holdouts import HeldOutGroup
+from studies.forecast.joined import Joined, rows_beside
 from studies.forecast.scores import ForecastScores
-from studies.rows import StudyRow, digest
+from studies.rows import StudyRow, digest, from_csv
 from studies.study import Study
 
 FIGURES: tuple[Picture[Evaluation], ...] = (
@@ -31,16 +36,21 @@ FIGURES: tuple[Picture[Evaluation], ...] = (
     widths.PICTURE,
 )
 """They select from an Evaluation; else they are as those of `stabkit.figures`."""
+KEY = "forecast"
 AUC, SKILL, DECIDED, RIGHT, BINS, WORST_AUC, WORST_SKILL, EARLY = 0.95, 0.5, 0.6, 0.95, 4, 0.85, 0.25, 0.05
 """What was asked of the forecast before it was fitted."""
 
 
 def write(study: Study, path: Path, command: str) -> dict[str, Any]:
     """Write the page; returns its content, for `--json` and the terminal."""
-    evaluation = Evaluation(study.rows)
-    write_file(path, render(study, evaluation, command).encode())
+    folder = study.path.parent
+    evaluation = Evaluation(study.rows if study.design.key == KEY else from_csv(folder / f"{KEY}.csv"))
+    joined = Joined.of(evaluation.fitted_rows, rows_beside(folder) if evaluation.both else ())
+    write_file(path, render(study, evaluation, joined, command).encode())
     return {
         "answer": answer(evaluation),
+        "sentences": joined_words.sentences(joined),
+        "joined": joined_words.to_json(joined),
         "rows": str(study.path),
         "missing": len(study.missing),
         "counted": evaluation.counted(),
@@ -52,7 +62,7 @@ def write(study: Study, path: Path, command: str) -> dict[str, Any]:
 
 
 @np.errstate(all="ignore")
-def render(study: Study, evaluation: Evaluation, command: str) -> str:
+def render(study: Study, evaluation: Evaluation, joined: Joined, command: str) -> str:
     """The page as one HTML file."""
     cards = [card(figure, figure.select(evaluation), evaluation) for figure in FIGURES]
     return template(Path(__file__).with_name("page.html.j2")).render(
@@ -65,6 +75,11 @@ def render(study: Study, evaluation: Evaluation, command: str) -> str:
         misses=[_miss(*miss) for miss in evaluation.misses],
         links=_links(evaluation),
         grid=[_verified(row, p) for row, p in evaluation.default_grid],
+        unseen=[(name, *joined_words.scored(runs)) for name, runs in joined_words.scores(joined)]
+        if joined.rows
+        else [],
+        unseen_heads=joined_words.HEADS,
+        unseen_sentences=joined_words.sentences(joined),
         beyond=[(row.run_id, row.warmup, ", ".join(axes) or "in range") for row, axes in evaluation.beyond],
         counted=evaluation.counted(),
         corpus=_corpus(evaluation.designed),
@@ -165,6 +180,11 @@ def _miscalibrated(evaluation: Evaluation) -> str:
             )
             parts.append(f"without {name}, told by a fit that has seen none, {count} of 5 do{there}")
     return f"{evaluation.calibrated()} of 5 bins come true; {'; '.join(parts) or 'no single hold-out is the reason'}."
+
+
+def _unseen(joined: Joined) -> list[tuple[str, ...]]:
+    """The table of the runs that are joined; nothing where there are none."""
+    return [(name, *joined_words.scored(runs)) for name, runs in joined_words.scores(joined)] if joined.rows else []
 
 
 def _harder(group: HeldOutGroup, scores: ForecastScores) -> tuple[str, ...]:

@@ -45,7 +45,7 @@ def models(optimizer: str) -> tuple[str, ...]:
 COMMANDS = tuple(sweep(models(optimizer), optimizer, depth) for depth in DEPTHS for optimizer in OPTIMIZERS)
 
 DESIGN = Design(
-    key="recent",
+    key="2026",
     title="The methods of 2026 under AdamW and Muon",
     question="Does the order of today's methods depend on the optimiser?",
     scaled=f"{TINY}; decoder-only language models, 6 to 100 layers, 256 tokens, no warm-up, 250 updates, llama's "

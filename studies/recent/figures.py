@@ -12,10 +12,11 @@ from stabkit.figures.drawing import style
 from stabkit.figures.picture import Note, Picture
 from stabkit.figures.shared.words import short
 from studies.ladder import written
+from studies.recent import dumbbells
 from studies.recent.design import OPTIMIZERS
 from studies.recent.sentences import answer, deepest
-from studies.recent.table import NAMES, RecentCell, RecentTable
-from studies.today import dumbbells
+from studies.recent.table import RecentCell, RecentTable
+from studies.rows import OPTIMIZERS as NAMES
 
 COLUMNS = ("run", "panel", "method", "label", "depth", "x", "low", "high", "text")
 CAPTION = "Not drawn in the papers: every method under one base initialisation and one data order."

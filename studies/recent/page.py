@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,18 +17,21 @@ from stabkit.figures.drawing import style
 from stabkit.figures.shared.words import plain
 from stabkit.methods.blocks import BLOCKS
 from stabkit.methods.count import parameters
+from stabkit.methods.today import OUT
 from stabkit.report.cards import card
 from stabkit.report.frame import shell, template
 from stabkit.spec import ModelConfig
 from stabkit.storage.folder import write_file
 from studies import row_run
 from studies.markdown import finding_lines, table_lines
+from studies.numbers import with_interval
 from studies.recent import design, sentences
+from studies.recent.costs import FILE, StepCost, costs
 from studies.recent.figures import FIGURES, cell_words
-from studies.recent.table import NAMES, RecentCell, RecentTable
+from studies.recent.table import RecentCell, RecentTable
+from studies.rows import OPTIMIZERS as NAMES
 from studies.rows import digest
 from studies.study import Study
-from studies.today.page_tables import with_interval
 
 MODEL = ModelConfig(encoder_layers=0, decoder_layers=50, **BLOCKS["llama"])
 VOCAB = 2000
@@ -40,6 +43,7 @@ class RecentRows(NamedTuple):
     caption: str
     heads: tuple[str, ...]
     rows: list[tuple[str, str, list[str]]]
+    of: str = "method"
 
 
 def of(study: Study) -> RecentTable:
@@ -47,8 +51,8 @@ def of(study: Study) -> RecentTable:
     return RecentTable(study.rows, (*design.KEYS, *design.STARTS))
 
 
-def tables(table: RecentTable) -> list[RecentRows]:
-    """The matrix first; then what the seeds that chose nothing lose."""
+def tables(table: RecentTable, costs: Sequence[StepCost]) -> list[RecentRows]:
+    """The matrix first; then what the seeds that chose nothing lose; sizes and costs."""
     cells = {(cell.optimizer, cell.depth, cell.variant): cell for cell in table.cells}
     labels = {cell.variant: (cell.paint, cell.label) for cell in table.cells}
 
@@ -68,27 +72,43 @@ def tables(table: RecentTable) -> list[RecentRows]:
             table.depths,
             cell_words,
         ),
-        RecentRows(
-            "Trained numbers at 50 layers, over Pre-LN’s: what a wiring trains is a large part of so narrow a model",
-            ("trained numbers", "of Pre-LN’s"),
-            sizes(table),
-        ),
         made(
             "Validation loss at that rate over three seeds that have chosen nothing, in brackets 95 %; then, seed by "
             "seed, less Pre-LN’s at its own best rate",
             design.SEEDED,
             _seeds,
         ),
+        RecentRows(
+            "Trained numbers at 50 layers, over Pre-LN’s: what a wiring trains is a large part of so narrow a model; "
+            "the time of a step at 18 layers over Pre-LN’s, and of its second implementation, the path in Python, "
+            "over it",
+            ("trained numbers", "of Pre-LN’s", "time of a step", "in Python"),
+            sizes(table, {cost.name: cost for cost in costs if cost.kind == "method"}),
+        ),
+        *([_optimizers(costs)] if costs else []),
     ]
 
 
-def sizes(table: RecentTable) -> list[tuple[str, str, list[str]]]:
-    """Of every method at 50 layers of the study's model."""
+def _optimizers(costs: Sequence[StepCost]) -> RecentRows:
+    return RecentRows(
+        "The time of a step of Pre-LN at 18 layers over Adam’s, by optimiser, and of torch’s own update over ours",
+        ("time of a step", "torch’s update"),
+        [("", cost.name, _cost(cost)) for cost in costs if cost.kind == "optimizer"],
+        of="optimiser",
+    )
+
+
+def _cost(cost: StepCost | None) -> list[str]:
+    return ["–", "–"] if cost is None else [with_interval(cost.ratio, 3), with_interval(cost.second)]
+
+
+def sizes(table: RecentTable, cost: Mapping[str, StepCost]) -> list[tuple[str, str, list[str]]]:
+    """Of every method at 50 layers of the study's model; a step's time does not depend on where mHC starts."""
     rows = []
     for name, paint in {cell.variant: cell.paint for cell in table.cells}.items():
         key, options = methods.parse(name)
         count, plain = (parameters(methods.build(*of), MODEL, VOCAB) for of in ((key, options), ("pre-ln", {})))
-        rows.append((paint, methods.label(key, options), [f"{count:,}", f"{count / plain:.3f}"]))
+        rows.append((paint, methods.label(key, options), [f"{count:,}", f"{count / plain:.3f}", *_cost(cost.get(key))]))
     return rows
 
 
@@ -110,9 +130,9 @@ def findings(study: Study) -> list[Finding]:
 
 def write(study: Study, path: Path, command: str) -> dict[str, Any]:
     """Write the page; returns its content, for `--json` and the terminal."""
-    table = of(study)
-    write_file(path, render(study, table, command).encode())
-    write_file(path.with_suffix(".md"), markdown(study, table).encode())
+    table, cost = of(study), costs(study.path.with_name(FILE))
+    write_file(path, render(study, table, cost, command).encode())
+    write_file(path.with_suffix(".md"), markdown(study, table, cost).encode())
     return {
         "answer": sentences.answer(table),
         "sentences": sentences.paragraphs(table),
@@ -129,13 +149,14 @@ def write(study: Study, path: Path, command: str) -> dict[str, Any]:
 
 
 @np.errstate(all="ignore")
-def render(study: Study, table: RecentTable, command: str) -> str:
+def render(study: Study, table: RecentTable, cost: Sequence[StepCost], command: str) -> str:
     """The page as one HTML file."""
     return template(Path(__file__).with_name("page.html.j2")).render(
         **shell(study.design.title, command, sentences.answer(table)) | {"elsewhere": ""},  # it needs its text
         swatch=style.colour,
         sentences=sentences.paragraphs(table),
-        tables=tables(table),
+        tables=tables(table, cost),
+        out=OUT.values(),
         cards=[card(figure, figure.select(table), table) for figure in FIGURES],
         judged=findings(study),
         scaled=study.design.scaled,
@@ -152,13 +173,13 @@ def render(study: Study, table: RecentTable, command: str) -> str:
     )
 
 
-def markdown(study: Study, table: RecentTable) -> str:
+def markdown(study: Study, table: RecentTable, cost: Sequence[StepCost]) -> str:
     """The same as a page of `docs/`."""
     lines = [
         f"# {study.design.title}",
         "",
-        "Written by `python3 dev.py evidence recent` from its rows, [recent.csv](recent.csv), as a page with pictures "
-        "([reports/recent.html](../reports/recent.html)) and as this file; no number here is typed by hand.",
+        "Written by `python3 dev.py evidence recent` from its rows, [2026.csv](2026.csv), as a page with pictures "
+        "([reports/2026.html](../reports/2026.html)) and as this file; no number here is typed by hand.",
         "",
         sentences.answer(table),
     ]
@@ -166,9 +187,11 @@ def markdown(study: Study, table: RecentTable) -> str:
         lines += ["", f"**Not whole yet**: {len(study.missing)} runs are next, and more may follow."]
     lines += [f"\n{text}" for text in sentences.paragraphs(table)]
     lines += ["", study.design.scaled[:1].upper() + study.design.scaled[1:]]
-    for shown in tables(table):
+    for shown in tables(table, cost):
         lines += ["", f"{shown.caption}.", ""]
-        lines += table_lines(("method", *shown.heads), [(label, *texts) for _, label, texts in shown.rows])
+        lines += table_lines((shown.of, *shown.heads), [(label, *texts) for _, label, texts in shown.rows])
     lines += ["", "## What the papers say of their own methods", ""]
     lines += finding_lines(findings(study))
+    lines += ["", "## Not here yet", ""]
+    lines += [f"- {one.label}: `{one.formula}`. It needs {one.needs} ({one.source})." for one in OUT.values()]
     return "\n".join(lines) + "\n"

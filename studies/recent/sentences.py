@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from stabkit.claims.evidence import MARGIN
 from stabkit.figures.shared.words import several, short
 from studies.ladder import written
+from studies.numbers import with_interval, with_sign
 from studies.recent.design import OPTIMIZERS, SEEDED, STARTS
-from studies.recent.table import NAMES, RecentCell, RecentTable
-from studies.today.page_tables import with_interval, with_sign
-from studies.today.sentences import ALIKE
+from studies.recent.table import RecentCell, RecentTable
+from studies.rows import OPTIMIZERS as NAMES
 
 MHC = "mhc"
+ALIKE = 0.7
+"""Rank correlation from which on two orders are called nearly one."""
 
 
 def lowest(cells: Sequence[RecentCell]) -> list[RecentCell]:

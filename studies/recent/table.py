@@ -15,12 +15,12 @@ from scipy.stats import spearmanr
 from stabkit import methods
 from studies import ladder
 from studies.ladder import BestRate
+from studies.numbers import Number, mean
 from studies.recent.design import FIRST, OPTIMIZERS, RUNGS, SEARCHING, models
 from studies.rows import StudyRow
-from studies.today.table import REFERENCE, Number, mean
 
-NAMES = {"adamw": "AdamW", "muon": "Muon"}
-"""Of the optimisers, as people write them."""
+REFERENCE = "pre-ln"
+"""What losses are compared with."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -37,7 +37,7 @@ block "a claim or two of each paper" dev test tests/claims/test_today.py
 
 # — 3 the table again
 block "the study of 2026: its search, its table, its page" dev test tests/studies/test_recent.py tests/studies/test_ladder.py
-block "its rows are committed and it goes on where they end" bash -c "'$python' -m studies recent --data '$data' --source de --target en --rows docs/recent.csv --dry-run --out '$work/rec'"
+block "its rows are committed and it goes on where they end" bash -c "'$python' -m studies recent --data '$data' --source de --target en --rows docs/2026.csv --dry-run --out '$work/rec'"
 
 # — 4 forecast
 block "other optimisers are out of the forecast's range, and it says so" bash -c "'$python' -m stabkit sweep --models pre-ln --depths 6 --optimizer muon --warmup 0 --out '$work/f' 2>&1 | grep -q 'out of range'"

@@ -97,7 +97,7 @@ def test_model_and_models_are_both_understood(tmp_path: Path) -> None:
     [
         ("stabkit swe", ["sweep"]),
         ("stabkit sweep --models post-ln,dee", ["post-ln,deepnorm"]),
-        ("stabkit sweep --models to", ["today"]),
+        ("stabkit sweep --models 20", ["2026"]),
         ("stabkit landscape --model adm", ["admin"]),
         ("stabkit paper fig", [key for key in BY_KEY if key.startswith("fig")]),
     ],

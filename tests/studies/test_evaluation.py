@@ -17,11 +17,11 @@ from stabkit.results.forecast.links import RunSetting
 from stabkit.results.intervals import wilson
 from studies.forecast.coefficients import document
 from studies.forecast.evaluation import Evaluation
+from studies.forecast.joined import rows_beside
 from studies.forecast.regression import RIDGE, features, fit
 from studies.forecast.scores import auc, brier, reliability, skill
 from studies.forecast.which_link import LINKS
 from studies.rows import UnreadableRows, from_csv, to_csv
-from studies.today import design
 from tests.studies.study_rows import auc_by_hand, corpus, measured, row
 
 EVALUATION = Evaluation(tuple(corpus()))
@@ -154,12 +154,11 @@ def test_a_file_that_is_none_is_refused_with_its_line(damage, said, tmp_path):
 
 
 def test_the_coefficients_of_the_package_are_those_of_the_committed_rows():
-    """Refitted from docs/forecast.csv and, joined, the search of docs/today.csv: the same to eight digits."""
+    """Refitted from docs/forecast.csv and, joined, the rows beside it: the same to eight digits."""
     docs = Path(__file__).parents[2] / "docs"
-    joined = design.read(from_csv(docs / "today.csv")).halved
-    again = document(Evaluation(from_csv(docs / "forecast.csv")).fitted_rows, joined)
+    again = document(Evaluation(from_csv(docs / "forecast.csv")).fitted_rows, rows_beside(docs))
     kept = json.loads(model.FILE.read_text())
-    for name in ("corpus", "runs", "links", "blocks", "abstains", "methods"):
+    for name in ("corpus", "runs", "links", "optimizers", "blocks", "abstains", "methods"):
         assert again[name] == kept[name], name
     assert again["before"]["corpus"] == kept["before"]["corpus"]
     for here, there in ((again, kept), (again["before"], kept["before"])):

@@ -1,11 +1,11 @@
-"""The highest rate that trains, found by halving."""
+"""The ladders of rates: halving, and how a rate is written."""
 
 from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from studies.ladder import limit, next_rung, written
+from studies.ladder import next_rung, written
 
 RUNGS = tuple(2.5e-4 * 2**k for k in range(12))
 
@@ -19,25 +19,29 @@ def searched(holds: int) -> dict[float, bool]:
     return tried
 
 
+def limit(tried: dict[float, bool]) -> tuple[float | None, float | None]:
+    """(the highest rung that trains, the lowest above it that does not)."""
+    passes = max((rate for rate, well in tried.items() if well), default=None)
+    fails = min((rate for rate, well in tried.items() if not well and (passes is None or rate > passes)), default=None)
+    return passes, fails
+
+
 @given(st.integers(0, len(RUNGS)))
 def test_halving_finds_the_highest_rung_that_trains_in_four_runs(holds: int) -> None:
     tried = searched(holds)
-    found = limit(RUNGS, tried)
-    assert len(tried) <= 4 and found.known
-    assert found.passes == (RUNGS[holds - 1] if holds else None)
-    assert found.fails == (RUNGS[holds] if holds < len(RUNGS) else None)
+    assert len(tried) <= 4
+    assert limit(tried) == (RUNGS[holds - 1] if holds else None, RUNGS[holds] if holds < len(RUNGS) else None)
 
 
-def test_on_the_way_a_limit_is_not_known() -> None:
-    assert not limit(RUNGS, {}).known and not limit(RUNGS, {RUNGS[5]: True}).known
-    assert limit(RUNGS, {RUNGS[5]: True, RUNGS[6]: False}).known
-    between = limit(RUNGS, {RUNGS[5]: True, RUNGS[8]: False})
-    assert (between.passes, between.fails, between.known) == (RUNGS[5], RUNGS[8], False)
+def test_a_search_goes_on_until_both_sides_are_known() -> None:
+    assert next_rung(RUNGS, {}) is not None and next_rung(RUNGS, {RUNGS[5]: True}) is not None
+    assert next_rung(RUNGS, {RUNGS[5]: True, RUNGS[8]: False}) in RUNGS[6:8]
+    assert next_rung(RUNGS, {RUNGS[5]: True, RUNGS[6]: False}) is None
 
 
 def test_a_rung_that_fails_below_one_that_trains_does_not_end_the_search() -> None:
-    found = limit(RUNGS, {RUNGS[2]: False, RUNGS[5]: True, RUNGS[6]: False})
-    assert (found.passes, found.fails, found.known) == (RUNGS[5], RUNGS[6], True)
+    assert next_rung(RUNGS, {RUNGS[2]: False, RUNGS[5]: True, RUNGS[6]: False}) is None
+    assert next_rung(RUNGS, {RUNGS[2]: False, RUNGS[5]: True}) in RUNGS[6:]
 
 
 def test_rates_are_written_as_people_write_them() -> None:

@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 
 from stabkit import api, methods
+from stabkit.errors import StoreError
 from stabkit.options import lines
 from stabkit.spec import RunSpec
 from studies import ladder, study
 from studies.recent import design, page, sentences
+from studies.recent.costs import FILE, costs
 from studies.recent.figures import FIGURES
 from studies.recent.table import RecentTable, variant
 from studies.rows import StudyRow, from_csv, row, to_csv
@@ -21,7 +23,7 @@ from tests.claims.test_today import PLAIN
 from tests.studies.study_rows import measured
 
 HERE = Path(__file__).parents[2]
-ROWS = HERE / "docs" / "recent.csv"
+ROWS = HERE / "docs" / "2026.csv"
 
 
 def specs(*commands: str) -> list[RunSpec]:
@@ -132,7 +134,7 @@ def test_the_rows_come_back_from_their_file_and_older_files_have_no_such_columns
     path.write_bytes(to_csv(rows))
     assert sorted(from_csv(path), key=lambda r: r.run_id) == sorted(rows, key=lambda r: r.run_id)
     assert "optimizer" in path.read_text().splitlines()[0]
-    for older in ("forecast.csv", "today.csv"):
+    for older in ("forecast.csv", "later.csv"):
         text = (HERE / "docs" / older).read_bytes()
         assert to_csv(from_csv(HERE / "docs" / older)) == text and b"optimizer" not in text
 
@@ -148,11 +150,36 @@ def test_the_page_and_the_document_are_whole(rows: list[StudyRow], every: list[R
         specs={one.run_id: one for one in every},
         missing=(),
     )
+    (tmp_path / FILE).write_text(
+        "kind,name,ratio,low,high,second,second_low,second_high\n"
+        "method,mhc,2.4,2.3,2.5,3.1,3.0,3.2\noptimizer,lion,1.1,1.0,1.2,,,\n"
+    )
     content = page.write(begun, tmp_path / "recent.html", "python -m studies recent")
     assert json.loads(json.dumps(content, allow_nan=False))["answer"] == content["answer"]
     text = (tmp_path / "recent.html").read_text(encoding="utf-8")
     assert all(f"figure-{figure.name}" in text for figure in FIGURES) and "mHC (start=identity)" in text
-    assert "| Pre-LN |" in (tmp_path / "recent.md").read_text(encoding="utf-8")
+    told = (tmp_path / "recent.md").read_text(encoding="utf-8")
+    assert "| Pre-LN |" in told and "2.40 (2.30 to 2.50) | 3.1 (3.0 to 3.2) |" in told
+    assert "| lion | 1.10 (1.00 to 1.20) | – |" in told and "nGPT" in told
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\xff\xfe\x00",
+        b"kind,name\nmethod,keel\n",
+        b"kind,name,ratio,low,high,second,second_low,second_high\nmethod,keel,1.0\n",
+        b"kind,name,ratio,low,high,second,second_low,second_high\nmethod,keel,nan,nan,nan,,,\n",
+        b"kind,name,ratio,low,high,second,second_low,second_high\nmethod,keel,-1,-2,0,,,\n",
+        b"kind,name,ratio,low,high,second,second_low,second_high\nmethod,keel,1.0,0.9,1.2,1.0,1.1,1.2\n",
+    ],
+)
+def test_times_that_are_none_are_refused(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / FILE).write_bytes(content)
+    with pytest.raises(StoreError, match="step_cost"):
+        costs(tmp_path / FILE)
+    assert costs(tmp_path / "nowhere.csv") == []
 
 
 def test_the_committed_rows_are_of_the_studys_runs(every: list[RunSpec]) -> None:

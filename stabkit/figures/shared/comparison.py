@@ -18,7 +18,7 @@ from stabkit.figures.shared.words import plain
 from stabkit.methods import blocks, output_norm
 from stabkit.methods.base import Group
 from stabkit.methods.groups import group_of
-from stabkit.spec import DECAY, MOMENTUM, ModelConfig, RunSpec, TaskConfig, TrainConfig
+from stabkit.spec import ModelConfig, RunSpec, TaskConfig, TrainConfig
 from stabkit.storage.store import Run
 
 OWN_AXES = ("method", "options", "model.encoder_layers", "model.decoder_layers", "seed", "own", "probes")
@@ -279,7 +279,7 @@ def conditions(specs: Sequence[RunSpec]) -> list[Condition]:
     # the synthetic language's digest is of batch and vocabulary: they tell it
     made = not any(spec.task.source for spec in specs) and bool({"train.max_tokens", "task.vocab"} & set(varying))
     implied = frozenset({"task.digest"} if made else ())
-    if "train.optimizer" in varying and all(map(_usual, (spec.train for spec in specs))):
+    if "train.optimizer" in varying and not any(spec.train.unusual for spec in specs):
         implied |= {"train.weight_decay", "train.momentum"}
     parts = []
     for values in settings:
@@ -291,12 +291,6 @@ def conditions(specs: Sequence[RunSpec]) -> list[Condition]:
     numbered.sort(key=lambda condition: repr([value for _, value in condition.settings]))
     numbers = {condition: place for place, condition in enumerate(numbered, 1)}
     return [replace(condition, number=numbers.get(condition, 0)) for condition in parts]
-
-
-def _usual(train: TrainConfig) -> bool:
-    """Whether decay and momentum are what its optimiser has where nothing else is asked for."""
-    usual = DECAY.get(train.optimizer, 0.0), MOMENTUM.get(train.optimizer, 0.0)
-    return (train.weight_decay, train.momentum) == usual
 
 
 ALWAYS = ("train.warmup", "train.lr", "train.max_tokens", "task.name", "task.vocab")

@@ -58,11 +58,7 @@ def percent(share: float) -> str:
 
 
 def axis_words(axes: Iterable[str]) -> list[str]:
-    """Along what runs lie out of the forecast's range, each once: `optimiser`, `warm-up`, `label smoothing`; what an
-    optimiser brings with it is not told beside it."""
-    names = list(dict.fromkeys(axes))
-    if "train.optimizer" in names:
-        names = [name for name in names if name not in ("train.weight_decay", "train.momentum")]
+    """Along what runs lie out of the forecast's range, each once: `optimiser`, `warm-up`, `label smoothing`."""
     words = {"optimizer": "optimiser", "warmup": "warm-up", "base_init": "base initialisation", "vocab": "vocabulary"}
-    bare = (name.rpartition(".")[2] for name in names)
+    bare = (name.rpartition(".")[2] for name in dict.fromkeys(axes))
     return [words.get(name, name.replace("_", " ")) for name in bare]

@@ -34,16 +34,15 @@ from stabkit.results.forecast.logistic import (
 )
 from stabkit.results.forecast.measured import measure
 from stabkit.results.records import Records
-from stabkit.spec import ModelConfig, RunSpec
+from stabkit.spec import ModelConfig, RunSpec, TrainConfig
 
-SCHEMA = "stabkit-forecast/2"
+SCHEMA = "stabkit-forecast/3"
 FILE = Path(__file__).with_name("coefficients.json")
 FACTOR = 2.0
 """Batch and vocabulary may be this many times the corpus' or a share of it."""
 FIXED = (
-    *("train.optimizer", "train.dropout", "train.clip", "train.label_smoothing", "train.hold", "train.adam_beta1"),
-    *("train.adam_beta2", "train.adam_eps", "train.weight_decay", "train.momentum", "model.base_init", "model.tied"),
-    *("alpha_scale", "beta_scale"),
+    *("train.dropout", "train.clip", "train.label_smoothing", "train.hold", "train.adam_beta1", "train.adam_beta2"),
+    *("train.adam_eps", "model.base_init", "model.tied", "alpha_scale", "beta_scale"),
 )
 """What is the same in all of the corpus: a run that has it otherwise is out of range."""
 
@@ -85,6 +84,7 @@ class Coefficients:
     corpus: str
     methods: tuple[str, ...]
     """Of the corpus."""
+    optimizers: tuple[str, ...]
     blocks: tuple[str, ...]
     """Those that it is given for."""
     abstains: tuple[str, ...]
@@ -119,6 +119,7 @@ def read(data: bytes, path: str) -> Coefficients:
             float(body["vocab"]),
             str(body["corpus"]),
             tuple(body["methods"]),
+            tuple(body["optimizers"]),
             tuple(body["blocks"]),
             tuple(body["abstains"]),
         )
@@ -155,6 +156,7 @@ def forecast(
 def outside(spec: RunSpec, x: Array, by: Coefficients) -> tuple[str, ...]:
     """Along which axes a run lies beyond the corpus; none where it is in range."""
     axes = [path for path in FIXED if _at(spec, path) != _at(DEFAULT, path)]
+    axes += apart(spec.train, by)
     method = methods.of(spec)
     if spec.own.scaled if spec.own else method and method.scaled and spec.method not in by.methods:
         axes.append("factors")  # on the rate, which is a link
@@ -172,6 +174,13 @@ def outside(spec: RunSpec, x: Array, by: Coefficients) -> tuple[str, ...]:
             axes.append(name)
     depth = max(spec.model.encoder_layers, spec.model.decoder_layers)
     return (*axes, *far(x, settings(depth, spec.model.hidden, spec.train.warmup), by))
+
+
+def apart(train: TrainConfig, by: Coefficients) -> tuple[str, ...]:
+    """What of an optimiser its corpus lacks: all of it, or this decay or momentum; nothing where it knows it."""
+    if train.optimizer not in by.optimizers:
+        return ("train.optimizer",)
+    return tuple(f"train.{name}" for name in train.unusual)
 
 
 def far(x: Array, axes: Mapping[str, float], by: Coefficients) -> tuple[str, ...]:

@@ -1,8 +1,9 @@
-"""Does the forecast hold for methods and blocks that its corpus lacks? A hold-out that nobody chose for it.
+"""Does the forecast hold for optimisers, blocks and methods that its corpus lacks? A hold-out that nobody chose for it.
 
-Runs of another study are scored by a fit that has seen none of them, as it stood. Only then are they joined to the
-corpus; for a method or block whose skill was below TRUSTED the forecast goes on to abstain. What decides are runs at
-rates that the corpus has: beyond them no forecast was given.
+Runs of other studies are scored by a fit that has seen none of them, as it stood. Only then are they joined to the
+corpus; for an optimiser, block or method whose skill was below TRUSTED the forecast goes on to abstain, and so it does
+for an optimiser of which fewer than FAILED runs fail, which cannot show that a failure would be told. What decides are
+runs at rates that the corpus has: beyond them no forecast was given.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -25,7 +25,13 @@ TRUSTED = 0.25
 RESAMPLES = 1000
 NEARLY = 1.1
 """A rate this many times the corpus' highest still is its own: 0.032 beside 0.03."""
-AXES: Mapping[str, Callable[[StudyRow], str]] = {"block": lambda row: row.block, "method": lambda row: row.method}
+FAILED = 8
+"""Runs that do not train, of which an optimiser's skill is judged at least."""
+AXES: Mapping[str, Callable[[StudyRow], str]] = {
+    "optimizer": lambda row: row.optimizer,
+    "block": lambda row: row.block,
+    "method": lambda row: row.method,
+}
 """What they are grouped by."""
 
 
@@ -65,7 +71,7 @@ class HeldOutRuns:
         return resampled(len(label), lambda pick: skill(self.p[pick], label[pick]), RESAMPLES)
 
     def of(self, axis: str) -> dict[str, HeldOutRuns]:
-        """{block or method: its runs}."""
+        """{optimiser, block or method: its runs}."""
         of, groups = AXES[axis], dict[str, list[StudyRow]]()
         for row in self.rows:
             groups.setdefault(of(row), []).append(row)
@@ -80,17 +86,15 @@ class HeldOutRuns:
         return 1 - group.brier / (share * (1 - share)) if 0 < share < 1 else math.nan
 
     def trusted(self, axis: str) -> list[str]:
-        """The blocks or methods that it may be given for."""
-        near = self.within
-        return [value for value, group in near.of(axis).items() if near.skill(group.whole) >= TRUSTED]
+        """The optimisers, blocks or methods that it may be given for."""
+        near, least = self.within, FAILED if axis == "optimizer" else 0
+        return [
+            value
+            for value, group in near.of(axis).items()
+            if near.skill(group.whole) >= TRUSTED and group.whole.n - group.whole.trained >= least
+        ]
 
 
 def held_out(rows: Sequence[StudyRow], by: Logistic, highest: float) -> HeldOutRuns:
     """The labelled ones of these rows."""
     return HeldOutRuns(tuple(sorted((row for row in rows if row.labelled), key=lambda row: row.run_id)), by, highest)
-
-
-def to_json(runs: HeldOutRuns) -> dict[str, Any]:
-    """What `--json` reports of a set."""
-    names = ("n", "trained", "auc", "brier", "skill", "decided", "right")
-    return {**{name: getattr(runs.whole, name) for name in names}, "skill_interval": runs.skill_interval}
