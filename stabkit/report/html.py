@@ -29,7 +29,7 @@ from stabkit.report.json_document import seconds_a_step
 from stabkit.report.summary import Summary
 from stabkit.report.verdict import legend, panel, sparks
 from stabkit.report.verdict.forecast_outcome import forecast_outcome
-from stabkit.report.verdict.headline import separation
+from stabkit.report.verdict.headline import mixing, separation
 from stabkit.report.verdict.matrix import OUTCOMES, Matrix
 from stabkit.results.records import lacking
 from stabkit.spec import RunSpec
@@ -94,6 +94,7 @@ def render(summary: Summary, *, command: str, title: str = "") -> str:
         chained=len(chained),
         steps_only=bool(every) and all(run.spec.single_step for run in every),
         separation=separation(runs),
+        mixing=mixing(runs),
         which=chain_order.sentence(runs),
         forecast_outcome=forecast_outcome(runs),
         order=ordered,

@@ -1,6 +1,6 @@
 """What a listing shows of every run, kept beside the runs, so that a store of thousands is listed in a second.
 
-    <out>/runs/.index.json    {"rule": …, "runs": {run_id: [signature, outcome, updates, loss, seconds]}}
+    <out>/runs/.index.json    {"rule": …, "runs": {run_id: [signature, optimizer, outcome, updates, loss, seconds]}}
 
 A cache and nothing else: a line counts as long as the run's files have the sizes and times that they had when they were
 read whole, and as long as the code that judges outcomes is the same. It may be deleted at any time.
@@ -33,6 +33,7 @@ class ListedRun:
     """One line: NaN where there is no loss, or no time was noted."""
 
     run_id: str
+    optimizer: str
     outcome: str
     steps: int
     loss: float
@@ -42,9 +43,8 @@ class ListedRun:
     def of(cls, run: Run) -> ListedRun:
         seconds = run.environment.get("wall_seconds")
         loss, steps = run.outcome.validation_loss, run.outcome.steps
-        return cls(
-            run.run_id, run.outcome.word, steps, loss, float(seconds) if isinstance(seconds, float) else float("nan")
-        )
+        took = float(seconds) if isinstance(seconds, float) else float("nan")
+        return cls(run.run_id, run.spec.train.optimizer, run.outcome.word, steps, loss, took)
 
 
 def known(store: Store) -> dict[str, ListedRun]:
@@ -55,10 +55,12 @@ def known(store: Store) -> dict[str, ListedRun]:
         found = {}
         for run_id in store.ids():
             if run_id in lines:
-                at, outcome, steps, loss, seconds = lines[run_id]
+                at, optimizer, outcome, steps, loss, seconds = lines[run_id]
                 with suppress(OSError):  # it went meanwhile
                     if at == signature(store.runs / run_id):
-                        found[run_id] = ListedRun(run_id, str(outcome), int(steps), float(loss), float(seconds))
+                        found[run_id] = ListedRun(
+                            run_id, str(optimizer), str(outcome), int(steps), float(loss), float(seconds)
+                        )
         return found
     except (OSError, ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError, StabkitError):
         return {}  # none, or one that is not ours

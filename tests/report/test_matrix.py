@@ -12,7 +12,7 @@ from stabkit.methods import KEYS
 from stabkit.methods.blocks import BLOCKS, Block
 from stabkit.report.verdict import legend
 from stabkit.report.verdict.answer import answer
-from stabkit.report.verdict.headline import headline, separation
+from stabkit.report.verdict.headline import headline, mixing, separation
 from stabkit.report.verdict.matrix import matrix
 from stabkit.storage.store import Run
 from tests.figures.fake_runs import MEASURED, at16, plausible, run, spec, sweep, table
@@ -170,3 +170,18 @@ def test_the_block_is_named_where_it_is_not_the_papers() -> None:
     assert found.block == "llama" and "in the block llama" in answer(found)
     both = matrix([of("post-ln", "classic"), of("deepnorm", "llama")])
     assert both.block == "classic" and {str(row.condition) for row in both.rows} == {"classic block", "llama block"}
+
+
+def test_by_how_much_mixings_let_a_stream_grow_is_told_of_who_mixes_where_it_is_deepest() -> None:
+    def mixes(method: str, depth: int, gain: float, seed: int = 0) -> Run:
+        made = at16(method, depth, 1.0, seed=seed)
+        made.records["mixing"] = table([0, 16], {"e1.attn": [1.0, 1.0], "e1.ffn": [1.0, gain]})  # type: ignore[index]
+        return made
+
+    runs = [mixes("mhc", 18, 1.004), mixes("hyper-connections", 6, 900.0)]
+    runs += [mixes("hyper-connections", 18, gain, seed) for seed, gain in enumerate((54.2, 20.0))]
+    assert mixing([*runs, at16("pre-ln", 50, 1.0)]) == (
+        "their product lets a stream grow by at most 1.00 times with mHC at 18L-18L, 54.2 times with Hyper-connections "
+        "at 18L-18L."
+    )
+    assert mixing([at16("pre-ln", 50, 1.0)]) == ""

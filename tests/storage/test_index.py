@@ -81,5 +81,7 @@ def test_more_runs_than_a_table_has_lines_are_plain_columns(out, monkeypatch):
 
     monkeypatch.setattr(runs, "MANY", 1)
     lines = listed(out).splitlines()
-    assert lines[0] == "2 runs" and lines[1].split() == ["run", "outcome", "steps", "loss", "BLEU", "seconds"]
+    heads = ["run", "optimizer", "outcome", "steps", "loss", "BLEU", "seconds"]
+    assert lines[0] == "2 runs" and lines[1].split() == heads
     assert [line.split()[0] for line in lines[2:]] == Store(out).ids()
+    assert {line.split()[1] for line in lines[2:]} == {"adam"}

@@ -44,10 +44,11 @@ def listing(lines: Sequence[ListedRun], watches: Sequence[Watched], bleu: Mappin
         )
         if not lines:
             return
-    head = ("run", "outcome", "steps", "loss", "BLEU", "seconds")
+    head = ("run", "optimizer", "outcome", "steps", "loss", "BLEU", "seconds")
     rows = [
         (
             line.run_id,
+            line.optimizer,
             line.outcome,
             line.steps,
             _short(line.loss),

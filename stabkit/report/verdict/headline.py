@@ -134,6 +134,19 @@ def separation(runs: Sequence[Run]) -> str:
     return f"On this page, {whose}{f', all {cells.pop()}' if len(cells) == 1 else ''}: {'; '.join(parts)}."
 
 
+def mixing(runs: Sequence[Run]) -> str:
+    """How far the product of its mixings lets a stream grow, of each method that mixes streams: the most over the runs
+    at its greatest depth; nothing where none mixes."""
+    most: dict[str, tuple[tuple[int, int], float, str]] = {}
+    for run in runs:
+        if "mixing" in run.records:
+            found = depth_rank(run.spec), float(run.records["mixing"].values.max()), run.spec.depth
+            label = method_label(run.spec)
+            most[label] = max(most.get(label, found), found)
+    told = [f"{short(gain, 3)} times with {label} at {depth}" for label, (_, gain, depth) in most.items()]
+    return f"their product lets a stream grow by at most {', '.join(told)}." if told else ""
+
+
 def _first(contrast: Contrast) -> str:
     updates = f"first {contrast.step} updates move" if contrast.step > 1 else "first update moves"
     if contrast.alike:
