@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         ProbeResult,
         SweepResult,
         ToleranceResult,
+        TransferResult,
     )
     from stabkit.running.request import Request
     from stabkit.storage.store import Run
@@ -74,6 +75,17 @@ Depths = Annotated[
 OwnDepths = Annotated[
     str | int | Sequence[int] | None, Option("Depths, as 6,12,24,48; leave out where it takes none.", TRAIN, "DEPTHS")
 ]
+Carried = Annotated[
+    str | int | Sequence[int | tuple[int, int]],
+    Option("Depths to carry the rate over, as 4,8,16,32; one, where widths are.", TRAIN, "DEPTHS"),
+]
+OwnWidths = Annotated[
+    Wholes | None, Option("Widths of a factory(depth, width), as 64,128,256; of methods: --hidden.", TRAIN, "WIDTHS")
+]
+Compared = Annotated[
+    Names | None, Option("Built-in methods, as of sweep.", TRAIN, "METHODS", flags=("--model",), completion="methods")
+]
+Predict = Annotated[Wholes | None, Option("Depths (widths) whose best rate is to be foretold.", TRAIN, "SIZES")]
 Arch = Annotated[ranges.Arch, Option("encoder-decoder, encoder-only or decoder-only.", TRAIN)]
 Recipe = Annotated[RecipeName, Option("shared, or paper: each method's own base, optimiser, rate.", TRAIN)]
 Factors = Annotated[
@@ -117,6 +129,8 @@ StepRates = Annotated[
     Reals | None,
     Option("η of the step; default 1e-5 in float64, 1e-4,1e-5 in float32, which must agree.", LONG, "RATES"),
 ]
+RateSpan = Annotated[str, Option("The lowest and the highest rate that are tried.", LONG, "LOW..HIGH")]
+TimeBudget = Annotated[str, Option("Time that the search may take: 30m, 2h; the same command goes on.", LONG, "TIME")]
 OwnRates = Annotated[Reals | None, Option("Rates; default 1e-3, or those of the factory's optimizer.", LONG, "RATES")]
 OwnWarmup = Annotated[
     int | None, Option("Updates over which the rate rises; without: the factory's scheduler.", LONG, "UPDATES")
@@ -441,6 +455,107 @@ def tolerance(
     return ToleranceResult(call=following.command, request=asked, searched=searched)
 
 
+def transfer(
+    factory: Annotated[
+        str | Callable[..., Any] | None,
+        Argument("Your own model: package.module:function, called with a depth; or --models.", "FACTORY"),
+    ] = None,
+    *,
+    models: Compared = None,
+    depths: Carried = (6, 12, 24),
+    widths: OwnWidths = None,
+    lr: RateSpan = "1e-4..1e-1",
+    steps: Steps = 300,
+    seeds: Seeds = SEEDS,
+    predict: Predict = None,
+    budget: TimeBudget = "",
+    warmup: OwnWarmup = None,
+    arch: Arch = "encoder-decoder",
+    hidden: Widths = 64,
+    ffn: Ffn = 128,
+    heads: Heads = 2,
+    base_init: Base = "xavier_normal",
+    untied: Untied = False,
+    block: BlockName = "classic",
+    norm: NormKind = None,
+    ffn_kind: FfnKind = None,
+    positions: Positions = None,
+    qk_norm: QkNorm = False,
+    no_biases: NoBiases = False,
+    data: Data = None,
+    source: Source = None,
+    target: Target = None,
+    vocab: Vocab = 2000,
+    max_tokens: MaxTokens = 256,
+    optimizer: Optimizer = "adam",
+    weight_decay: WeightDecay = None,
+    momentum: Momentum = None,
+    dropout: Dropout = 0.0,
+    clip: Clip = 0.0,
+    label_smoothing: Smoothing = 0.1,
+    probes: Probes = None,
+    out: Out = None,
+    workers: Workers = "auto",
+    device: Device = "auto",
+    kernels: KernelPath = "fused",
+    together: Together = 1,
+    dtype: Dtype = "float32",
+    executor: Executor = "processes",
+    scheduler: Scheduler = None,
+    run_timeout: RunTimeout = 0.0,
+    retry_failed: RetryFailed = False,
+    yes: Yes = False,
+    listener: "CallListener | None" = None,
+) -> "TransferResult":
+    """Find the best learning rate at every depth, or width, and say whether the smallest's carries to the largest.
+
+    Of your own model (FACTORY) or of built-in methods (--models): carries, drifts by which law, or cannot be told.
+
+    Every run makes equal updates; what its loss is read on it was not trained on. Raises and warns as `sweep`, and as
+    `probe` of a factory.
+    """
+    values = locals()
+    del values["listener"]
+    from stabkit.options import probe as own_options
+    from stabkit.options import transfer as options
+    from stabkit.options.lines import line
+    from stabkit.report.result import Silent, TransferResult
+    from stabkit.running import transfer as searching
+    from stabkit.running import trials
+    from stabkit.running.executors import several
+    from stabkit.running.request import check
+    from stabkit.storage.store import Store
+
+    every = filled("transfer", values)
+    limit = ranges.duration("--budget", budget)
+    shown = f"transfer {own_options.name(factory)}" if factory else "transfer"
+    following = listener or Silent(f"stabkit {line(shown, {**values, 'factory': None}, COMMANDS)}")
+    if factory:
+        own = options.of_factory(every)
+        store = Store(own.request.out)
+        with store.writing(), several("processes", own.place) as execute:
+            train, seconds = trials.of_factory(own.request, execute, own.place.workers, following.trying)
+            searched = searching.search(own.plan, train, seconds, limit)
+        name = options.page_name(own.plan)
+    else:
+        asked = options.of_methods(every, following.making)
+        for note in asked.request.notes:
+            following.noted(note)
+        if not yes:
+            check(asked.request.of(list(asked.cells.values())))
+        store = Store(asked.request.out)
+        with store.writing():
+            train, seconds = searching.of_methods(
+                asked.plan, asked.cells, asked.request, store, following, retry_failed=retry_failed
+            )
+            searched = searching.search(asked.plan, train, seconds, limit)
+        name = options.page_name(asked.plan)
+    if listener is None:
+        for run, reason in searched.failed:
+            warn(f"{run} has no result: {reason}")
+    return TransferResult(call=following.command, out=store.out, name=name, searched=searched)
+
+
 def landscape(
     model: Drawn = "deepnorm",
     *,
@@ -568,7 +683,7 @@ def probe(
     from stabkit.running.executors import several
     from stabkit.storage.store import Store
 
-    asked, place = options.probe(_filled("probe", values))
+    asked, place = options.probe(filled("probe", values))
     begin = time.monotonic()
     following = listener or Silent(f"stabkit {line(f'probe {asked.factory}', values, COMMANDS)}")
     store = Store(asked.out)
@@ -743,7 +858,7 @@ COMMANDS: Mapping[str, Mapping[str, Any]] = {
         for name, parameter in signature(function).parameters.items()
         if name != "listener" and parameter.default is not parameter.empty
     }
-    for function in (sweep, ablate, slope, tolerance, probe, landscape)
+    for function in (sweep, ablate, slope, tolerance, transfer, probe, landscape)
 }
 """{command: {option: default}}, of those that train."""
 
@@ -760,10 +875,10 @@ def request(command: str, options: Mapping[str, Any], making: Callable[[str], No
         "tolerance": grids.tolerance,
         "landscape": landscape.landscape,
     }
-    return read[command](_filled(command, options), making)
+    return read[command](filled(command, options), making)
 
 
-def _filled(command: str, options: Mapping[str, Any]) -> dict[str, Any]:
+def filled(command: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """Every option's value: what is not given at its default, what this command does not take as `sweep` has it."""
     defaults = {**COMMANDS["sweep"], **COMMANDS[command]}
     values = {name: ranges.plain(value) for name, value in options.items()}
@@ -846,7 +961,7 @@ def _around(factory: str, values: Mapping[str, Any]) -> "ModelSurface":
     from stabkit.report.result import ModelSurface
     from stabkit.surface.anymodel import loss_surface
 
-    options = _filled("landscape", values)
+    options = filled("landscape", values)
     wanted, out = landscape.surfaces(options, 0, "cpu"), machine.output(options["out"])
     model, loss = model_and_loss("--factory", factory, str(options["weights"] or ""))
     plane: dict[str, Any] = {

@@ -19,11 +19,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from stabkit.cli import console
-from stabkit.cli.commands.paper import budget
 from stabkit.cli.progress import Screen
 from stabkit.cli.signals import Signals
 from stabkit.errors import FailedRuns, StabkitError, UsageError
-from stabkit.options import machine
+from stabkit.options import machine, ranges
 from stabkit.report import json_document
 from stabkit.results.forecast.model import FILE
 from stabkit.running import cost
@@ -76,7 +75,7 @@ def run(asked: argparse.Namespace, command: str) -> None:
     chosen = DESIGNS[asked.study]
     if not asked.data:
         raise UsageError(f"{chosen.key} studies a text beside the synthetic task: --data DIR --source de --target en")
-    limit = budget(asked.budget)
+    limit = ranges.duration("--budget", asked.budget)
     options = {name: getattr(asked, name) for name in ("data", "source", "target", *MACHINE)}
     requests, commands = study.requests(chosen, options)
     store = Store(machine.output(asked.out))

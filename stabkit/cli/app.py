@@ -12,7 +12,7 @@ import typer
 
 from stabkit import api
 from stabkit.cli import console
-from stabkit.cli.command import PROBING, Invocation, command, direct
+from stabkit.cli.command import PROBING, TRAINING, Invocation, command, direct
 from stabkit.cli.help import ROOT, Commands
 from stabkit.errors import UsageError
 from stabkit.options.option import HOME, LONG, ON, OUT, TRAIN, Argument, Option
@@ -80,6 +80,13 @@ def _tolerance(invocation: Invocation) -> None:
     from stabkit.cli.commands.tolerance import tolerated
 
     tolerated(invocation)
+
+
+@command(app, api.transfer, (*TRAINING, "strict"))
+def _transfer(invocation: Invocation) -> None:
+    from stabkit.cli.commands.transfer import carried
+
+    carried(invocation)
 
 
 @command(app, api.landscape)

@@ -17,11 +17,13 @@ from stabkit.cli.console import err, note, plain, warn
 from stabkit.errors import StabkitError
 from stabkit.paper.item import Item
 from stabkit.report.json_document import seconds_a_step
+from stabkit.results.own.trial import ModelTrial
 from stabkit.results.records import lacking
 from stabkit.running import cost
 from stabkit.running.executors.base import Lost, Tell
 from stabkit.running.plan import Plan
 from stabkit.running.probes import ProbedCell, ProbeSpec
+from stabkit.running.trials import TrialSpec
 from stabkit.running.work import Event
 from stabkit.spec import SHORTEST_JUDGED, RunSpec
 from stabkit.storage.store import Run
@@ -101,6 +103,20 @@ class Screen:
         quiet = self.quiet or not sys.stderr.isatty()
         with progress(len(plan.jobs), float(len(plan.jobs)), quiet) as bars:
             yield bars.event, lambda job_id: bars.finished(job_id, word, 1.0)
+
+    @contextmanager
+    def trying(self, count: int) -> Iterator[tuple[Tell, Callable[[TrialSpec, ModelTrial | Lost], None]]]:
+        """Bars, or a line a rate tried on a user's own model."""
+        with progress(count, float(count), self.quiet) as bars:
+
+            def ended(spec: TrialSpec, ending: ModelTrial | Lost) -> None:
+                if isinstance(ending, Lost):
+                    line = f"no result: {ending.reason}"
+                else:
+                    line = f"{ending.loss:.4g}, {ending.seconds:.0f} s" if ending.trial.trains else "does not train"
+                bars.finished(spec.name, line, 1.0)
+
+            yield bars.event, ended
 
     @contextmanager
     def probing(self, count: int) -> Iterator[tuple[Tell, Callable[[ProbeSpec, ProbedCell | Lost], None]]]:

@@ -23,7 +23,7 @@ def probe(options: Options) -> tuple[ProbeRequest, ExecutorOptions]:
     depths, rates = options["depths"], options["lr"]
     asked = ProbeRequest(
         factory=name(options["factory"]),
-        here=_folder(options["factory"]) or os.getcwd(),
+        here=folder_of(options["factory"]) or os.getcwd(),
         depths=(None,) if depths in (None, "") else ranges.wholes("--depths", depths, 1, 10_000),
         seeds=ranges.wholes("--seeds", options["seeds"], 0, 2**31),
         lrs=(0.0,) if rates in (None, "") else ranges.reals("--lr", rates, 1e-12, 1e30),
@@ -48,13 +48,13 @@ def name(factory: str | Callable[..., Any]) -> str:
     module, name = getattr(factory, "__module__", "__main__"), getattr(factory, "__qualname__", "")
     if module == "__main__" or not name.isidentifier():
         raise UsageError(
-            f"probe() runs {name or factory!r} in fresh processes, which cannot import it from here: put it into a "
+            f"stabkit runs {name or factory!r} in fresh processes, which cannot import it from here: put it into a "
             "file beside your script, mine.py, and give 'mine:function'"
         )
     return f"{module}:{name}"
 
 
-def _folder(factory: str | Callable[..., Any]) -> str:
+def folder_of(factory: str | Callable[..., Any]) -> str:
     """The folder from which a function's module can be imported; "" of a name."""
     file = None if isinstance(factory, str) else getattr(sys.modules.get(factory.__module__), "__file__", None)
     return str(Path(file).absolute().parents[factory.__module__.count(".")]) if file else ""

@@ -184,6 +184,16 @@ def scales(option: str, given: Any) -> tuple[float, ...]:
     return _items(option, given, token, value)
 
 
+def duration(option: str, given: str) -> float | None:
+    """`45m`, `2h`, `90s` as seconds; None of nothing, which is no limit."""
+    if not given:
+        return None
+    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)(s|m|min|h)", given.strip(), re.ASCII)
+    if not match or float(match[1]) <= 0:
+        raise UsageError(f"{option} takes a time such as 90s, 45m or 2h; got {given!r}")
+    return float(match[1]) * {"s": 1, "m": 60, "min": 60, "h": 3600}[match[2]]
+
+
 def flag(name: str) -> str:
     """How an option is typed: `--max-tokens` of `max_tokens`."""
     return f"--{name.replace('_', '-')}"

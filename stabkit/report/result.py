@@ -15,12 +15,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from stabkit.errors import warn
 from stabkit.results.own.judged import Judged
+from stabkit.results.own.trial import ModelTrial
 from stabkit.running.execute import Listener, RequestResult
 from stabkit.running.executors.base import Lost, Tell
 from stabkit.running.plan import Done, Plan
 from stabkit.running.probes import ProbedCell, ProbeRequest, ProbeSpec
 from stabkit.running.request import Request
 from stabkit.running.tolerance import Searched
+from stabkit.running.transfer import RatesSearched
+from stabkit.running.trials import TrialSpec
 from stabkit.spec import RunSpec
 from stabkit.storage.store import Run
 
@@ -48,6 +51,9 @@ class CallListener(Listener, Protocol):
         self, count: int
     ) -> AbstractContextManager[tuple[Tell, Callable[[ProbeSpec, ProbedCell | Lost], None]]]:
         """Around the cells of a probe: what to call at an event of a worker, and when a cell has ended."""
+
+    def trying(self, count: int) -> AbstractContextManager[tuple[Tell, Callable[[TrialSpec, ModelTrial | Lost], None]]]:
+        """Likewise around the rates of a round that are tried on a user's own model."""
 
 
 class Silent:
@@ -80,6 +86,11 @@ class Silent:
     def probing(self, count: int) -> Iterator[tuple[Tell, Callable[[ProbeSpec, ProbedCell | Lost], None]]]:
         """Nothing is shown."""
         yield lambda event: None, lambda cell, ended: None
+
+    @contextmanager
+    def trying(self, count: int) -> Iterator[tuple[Tell, Callable[[TrialSpec, ModelTrial | Lost], None]]]:
+        """Nothing is shown."""
+        yield lambda event: None, lambda spec, ended: None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,6 +210,67 @@ class ToleranceResult:
 
     def _repr_html_(self) -> str:
         return _shown(self.verdict, self.limits)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransferResult:
+    """Of `transfer`: the valley of every size, and what they say together."""
+
+    call: str
+    out: Path
+    name: str
+    """Of the page."""
+    searched: RatesSearched
+
+    @cached_property
+    def runs(self) -> pd.DataFrame:
+        """A row a run: case, depth or width, lr, seed, loss (NaN where it diverged), trains."""
+        import pandas as pd
+
+        plan = self.searched.plan
+        rows = [
+            {"case": case.label, plan.axis: valley.size, **row}
+            for case in self.searched.found
+            for valley in case.valleys
+            for row in valley.to_json(plan.axis)["tried"]
+        ]
+        return pd.DataFrame(rows, columns=["case", plan.axis, "lr", "seed", "loss", "trains"])
+
+    @cached_property
+    def best(self) -> pd.DataFrame:
+        """A row a case and size: best (the rate), low, high, highest_stable, loss."""
+        import pandas as pd
+
+        plan = self.searched.plan
+        names = (plan.axis, "best", "low", "high", "highest_stable", "loss")
+        rows = [
+            {"case": case.label, **{name: body[name] for name in names}}
+            for case in self.searched.found
+            for body in (valley.to_json(plan.axis) for valley in case.valleys)
+        ]
+        return pd.DataFrame(rows, columns=["case", *names])
+
+    @property
+    def failed(self) -> Sequence[tuple[str, str]]:
+        """The runs without a result, and why."""
+        return self.searched.failed
+
+    @property
+    def verdict(self) -> str:
+        """One sentence a case: whether the rate carries, or what to set."""
+        from stabkit.report.transfer import answer
+
+        return answer(self.searched)
+
+    @cached_property
+    def page(self) -> Path:
+        """The HTML page, written when it is first asked for."""
+        from stabkit.report import transfer  # pandas and matplotlib
+
+        return transfer.write(self.searched, self.out / "reports" / f"{self.name}.html", self.call)
+
+    def _repr_html_(self) -> str:
+        return _shown(self.verdict, self.best)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,6 +6,7 @@
 {"kind": "tile", …}: rows of a loss surface (`surface/tiles.py`)
 {"kind": "translate", …}: the held-out sentences in a run's words (`quality/job.py`)
 {"kind": "probe", …}: a user's own model at one depth (`own/probe/job.py`)
+{"kind": "trial", …}: a rate tried on a user's own model (`own/trial.py`)
 """
 
 from __future__ import annotations
@@ -201,12 +202,19 @@ def _probe(job: Job, tell: Callable[[Event], None]) -> tuple[str, str]:
     return own.probe(job, tell)
 
 
+def _trial(job: Job, tell: Callable[[Event], None]) -> tuple[str, str]:
+    from stabkit.own import trial as own
+
+    return own.trial(job, tell)
+
+
 KINDS: dict[str, Callable[[Job, Callable[[Event], None]], tuple[str, str]]] = {
     "run": _run,
     "runs": _runs,
     "tile": _tile,
     "translate": _translate,
     "probe": _probe,
+    "trial": _trial,
 }
 
 

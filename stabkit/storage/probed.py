@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from stabkit.results import records
 from stabkit.results.own import cell
 from stabkit.results.own.cell import PROBE_VERSION, ModelCell
 from stabkit.storage import folder
-from stabkit.storage.shelf import FolderKind, Shelf
+from stabkit.storage.shelf import FolderKind
 
 FILES = {"facts.json": folder.SMALL, "records.npz": folder.LARGEST, "environment.json": folder.SMALL}
 
@@ -36,8 +35,3 @@ def to_files(probed: ModelCell, environment: Mapping[str, Any]) -> dict[str, byt
 
 
 PROBE = FolderKind(folder="probes", noun="a probe", files=FILES, version=PROBE_VERSION, parse=parse)
-
-
-def log(shelf: Shelf[ModelCell], name: str) -> Path:
-    """Where the log of a cell goes."""
-    return folder.own(shelf.root, ".logs") / f"{re.sub('[^A-Za-z0-9._-]', '-', name)[:120]}.log"

@@ -11,6 +11,7 @@ output directory. Runs, surfaces, translations, probes, parts of watches and enc
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -110,6 +111,10 @@ class Shelf(Generic[T]):
     def partial(self) -> Path:
         """Where folders are assembled."""
         return folder.own(self.root, ".partial")
+
+    def log(self, name: str) -> Path:
+        """Where what a user's code printed and raised goes, where it failed."""
+        return folder.own(self.root, ".logs") / f"{re.sub('[^A-Za-z0-9._-]', '-', name)[:120]}.log"
 
     def size(self, name: str) -> int:
         """Bytes of its files."""

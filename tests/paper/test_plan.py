@@ -10,6 +10,7 @@ import pytest
 from stabkit.cli import app
 from stabkit.cli.commands import paper
 from stabkit.errors import UsageError
+from stabkit.options import ranges
 from stabkit.paper import plan
 from stabkit.paper.items import BY_KEY, ITEMS
 from stabkit.paper.plan import Asked
@@ -60,7 +61,7 @@ def test_what_the_store_holds_costs_nothing(everything) -> None:
 def test_a_budget_that_fits_nothing_names_the_cheapest_item_and_one_that_would_do(everything) -> None:
     with pytest.raises(UsageError, match="nothing fits; the cheapest item, .* needs about") as told:
         plan.plan(everything, set(), 1.0)
-    enough = paper.budget(str(told.value).split("--budget ")[1].split(" ")[0])
+    enough = ranges.duration("--budget", str(told.value).split("--budget ")[1].split(" ")[0])
     assert any(step.fits for step in plan.plan(everything, set(), enough))
 
 
@@ -86,10 +87,10 @@ def test_points_of_a_landscape_are_those_that_are_drawn(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("45m", 2700), ("45min", 2700), ("1.5h", 5400), ("", None)])
 def test_a_budget_is_a_time(text: str, seconds: float | None) -> None:
-    assert paper.budget(text) == seconds
+    assert ranges.duration("--budget", text) == seconds
 
 
 @pytest.mark.parametrize("text", ["45", "m", "-3m", "0m", "two hours", "1h30m", "1e3s"])
 def test_what_is_no_time_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="--budget takes a time"):
-        paper.budget(text)
+        ranges.duration("--budget", text)

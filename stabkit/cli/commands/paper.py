@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from stabkit.cli.progress import Screen
 from stabkit.cli.signals import Signals
 from stabkit.errors import FailedRuns, StabkitError, UsageError, nearest
 from stabkit.options import lines as lines_of
-from stabkit.options import machine
+from stabkit.options import machine, ranges
 from stabkit.paper import plan as plans
 from stabkit.paper import run as engine
 from stabkit.paper.item import Item
@@ -47,7 +46,7 @@ def ls(*, json: bool) -> None:
 
 def run(params: Mapping[str, Any], command: str) -> None:
     """`paper ITEM…`: plan, run, one page, rewritten after every item."""
-    limit = budget(str(params["budget"]))
+    limit = ranges.duration("--budget", str(params["budget"]))
     chosen = wanted(params["items"])
     asked: dict[str, tuple[Asked, Part]] = {}
     refused: list[Part] = []
@@ -190,16 +189,6 @@ def wanted(names: Sequence[str]) -> list[Item]:
                 f"{name!r} is no item{nearest(name, ['all', *BY_KEY]) or ';'} `stabkit paper ls` lists them"
             )
     return list(items.values())
-
-
-def budget(text: str) -> float | None:
-    """`45m`, `2h`, `90s` as seconds; None for no limit."""
-    if not text:
-        return None
-    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)(s|m|min|h)", text.strip())
-    if not match or float(match[1]) <= 0:
-        raise UsageError(f"--budget takes a time such as 90s, 45m or 2h; got {text!r}")
-    return float(match[1]) * {"s": 1, "m": 60, "min": 60, "h": 3600}[match[2]]
 
 
 def ask(item: Item, params: Mapping[str, Any]) -> tuple[Asked, Part]:

@@ -1,6 +1,7 @@
 """What a user's factory returned, as one value: the model, its loss, its optimiser, and what the model is called with.
 
-    factory(depth) → model | (model, loss) | (model, loss, optimizer) | (model, loss, optimizer, scheduler)
+    factory(depth), factory(depth, width)
+        → model | (model, loss) | (model, loss, optimizer) | (model, loss, optimizer, scheduler)
 
 What a loss may be: `objective.py`. The call that it makes of the model at step 0 is the one that the residual stream is
 read on. Optimiser and scheduler may be lists. Everything wrong with it is told in one line, as UsageError; what the
@@ -64,15 +65,22 @@ class Made:
 
 
 def make(
-    factory: Callable[..., Any], name: str, depth: int | None, seed: int, lr: float, warmup: int | None = None
+    factory: Callable[..., Any],
+    name: str,
+    depth: int | None,
+    seed: int,
+    lr: float,
+    warmup: int | None = None,
+    width: int | None = None,
 ) -> Made:
-    """Call the factory at a depth, every random stream seeded before; AdamW at `lr` where it brings no optimiser.
+    """Call the factory at a depth, and at a width where one is asked for, every random stream seeded before; AdamW at
+    `lr` where it brings no optimiser.
 
     Optimisers of its own keep their rates where `lr` is 0, else all groups' rates in proportion, the first at `lr`.
     `warmup`: updates over which the rate rises to its own; None for the factory's scheduler, or none.
     """
     seeded(seed)
-    given = factory() if depth is None else factory(depth)
+    given = factory(*(size for size in (depth, width) if size is not None))
     model, loss, optimizers, schedulers = _parts(given, name)
     run.refuse(model)
     trained = [p for p in model.parameters() if p.requires_grad]
@@ -112,21 +120,23 @@ def make(
     )
 
 
-def fits(factory: Callable[..., Any], name: str, depth: int | None) -> None:
-    """Whether the factory takes a depth where one is asked for; raises UsageError."""
+def fits(factory: Callable[..., Any], name: str, depth: int | None, width: int | None = None) -> None:
+    """Whether the factory takes a depth, or a depth and a width, where they are asked for; raises UsageError."""
     free = needed(factory)
-    if depth is not None and not free and not _takes(factory):
+    if width is not None and (depth is None or not _takes(factory, 2) or len(free) > 2):
+        raise UsageError(f"{name} is to take a depth and a width: write it as factory(depth, width), and give --depths")
+    if depth is not None and not free and not _takes(factory, 1):
         raise UsageError(f"{name} takes no depth; write it as factory(depth), or leave out --depths")
     if depth is None and free:
         raise UsageError(f"{name} takes {free[0]!r}; give --depths 6,12,24,48")
-    if depth is not None and len(free) > 1:
+    if depth is not None and width is None and len(free) > 1:
         raise UsageError(f"{name} takes more than a depth ({', '.join(free)}); give the others defaults")
 
 
-def _takes(factory: Callable[..., Any]) -> bool:
-    """Whether it can be called with one argument."""
+def _takes(factory: Callable[..., Any], count: int) -> bool:
+    """Whether it can be called with so many arguments."""
     try:
-        inspect.signature(factory).bind(0)
+        inspect.signature(factory).bind(*range(count))
     except TypeError:
         return False
     except ValueError:  # a builtin: calling it will tell

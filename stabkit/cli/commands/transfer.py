@@ -1,0 +1,83 @@
+"""`stabkit transfer`: search, one page, one table, an exit code."""
+
+from __future__ import annotations
+
+from stabkit import api
+from stabkit.cli import console
+from stabkit.cli.command import Invocation
+from stabkit.cli.commands import train
+from stabkit.cli.progress import Screen
+from stabkit.errors import FailedRuns, Unstable
+from stabkit.options import transfer as options
+from stabkit.report import json_document
+from stabkit.report.result import TransferResult
+from stabkit.running import cost, transfer
+
+
+def carried(invocation: Invocation) -> None:
+    """`transfer`: the plan, or the search, its page and its table; raises Unstable for `drifts` with --strict."""
+    if invocation.flag("print_config"):
+        train.print_config(invocation.params)
+        return
+    train.check(invocation)
+    if invocation.flag("dry_run"):
+        _plan(invocation)
+        return
+    result: TransferResult = train.followed(api.transfer, invocation, rounds=True)
+    searched, path = result.searched, result.page
+    if invocation.flag("json"):
+        cases = [case.to_json() for case in searched.found]
+        body = {
+            "schema": json_document.SCHEMA,
+            "report": str(path),
+            "answer": result.verdict,
+            **(cases[0] if len(cases) == 1 else {}),
+            "cases": cases,
+            "left": searched.left,
+            "failed": [{"run": run, "reason": reason} for run, reason in searched.failed],
+        }
+        console.document(json_document.text(body))
+    else:
+        _table(result)
+        console.say(f"report: {path}")
+    if searched.failed:
+        raise FailedRuns(f"{len(searched.failed)} runs have no result; the search of their sizes ended there")
+    drifting = [case.label for case in searched.found if case.verdict == "drifts"]
+    if invocation.flag("strict") and drifting:
+        raise Unstable(f"the best rate of {', '.join(drifting)} drifts; without --strict this ends with 0")
+
+
+def _plan(invocation: Invocation) -> None:
+    """`--dry-run`: how many runs, about, and of built-in methods how long."""
+    filled = api.filled("transfer", invocation.given)
+    if filled["factory"]:
+        plan, span = options.of_factory(filled).plan, ""
+    else:
+        asked = options.of_methods(filled, Screen(quiet=invocation.flag("quiet")).making)
+        plan = asked.plan
+        one = sum(map(cost.seconds, asked.cells.values())) / len(plan.seeds)
+        span = f", {cost.span(one * transfer.runs_a_size(plan) / asked.request.place.workers)}"
+    count = len(plan.cases) * len(plan.sizes) * transfer.runs_a_size(plan)
+    body = {"runs": count, "rates": list(plan.rungs), f"{plan.axis}s": list(plan.sizes), "seeds": list(plan.seeds)}
+    if invocation.flag("json"):
+        console.document(json_document.text({"schema": json_document.SCHEMA, **body}))
+    else:
+        ends = f"{plan.rungs[0]:g} to {plan.rungs[-1]:g}"
+        console.say(f"about {count} runs of {plan.steps} updates{span}; rates from {ends}")
+
+
+def _table(result: TransferResult) -> None:
+    """The sentence, a row a case and size, what is foretold."""
+    from stabkit.report import transfer as page
+
+    searched = result.searched
+    console.paragraph(result.verdict)
+    console.say()
+    head = ("", *page.heads(searched), "drift", "lost by keeping it", "verdict")
+    rows = [(row.label, *row.best, row.drift, row.regret, row.verdict) for row in page.rows(searched)]
+    console.table("Best rate, loss there, highest rate that trains", head, rows)
+    if told := page.predictions(searched):
+        sizes = [f"at {size}" for size in searched.plan.predict]
+        console.table("Best rate by that law, not tried", ("", *sizes), [(label, *rates) for label, rates in told])
+    if searched.left:
+        console.say(f"the budget was spent; {searched.left} runs are next, the same command goes on")

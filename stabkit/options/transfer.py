@@ -1,0 +1,158 @@
+"""Options of `transfer` → what is searched, and how its runs are made: built-in methods, or a factory of the user's."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from stabkit import methods
+from stabkit.errors import UsageError
+from stabkit.options import grids, machine, ranges
+from stabkit.options.grids import Making, Options
+from stabkit.options.probe import folder_of, name
+from stabkit.results.transfer import Axis, rungs
+from stabkit.running.executors import ExecutorOptions
+from stabkit.running.request import Request
+from stabkit.running.transfer import SearchPlan
+from stabkit.running.trials import TrialRequest
+from stabkit.spec import RunSpec
+
+LEAST = 4.0
+"""The highest rate over the lowest, at least: a minimum has a rung on either side."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MethodsAsked:
+    """Built-in methods over depth or width."""
+
+    plan: SearchPlan
+    cells: Mapping[tuple[str, int, int], RunSpec]
+    """{(method with its options, size, seed): its run at any rate}."""
+    request: Request
+
+
+def span(option: str, given: object) -> tuple[float, float]:
+    """The two ends of a span of rates, `1e-4..1e-1`; raises UsageError for anything else."""
+    text = ranges.text(given)
+    low, dots, high = text.partition("..")
+    if not dots:
+        raise UsageError(f"{option}: {text!r} is one rate or a list; give the lowest and the highest: 1e-4..1e-1")
+    ends = tuple(ranges.real(option, end, 0.0, 1e6, above=True) for end in (low, high))
+    if ends[1] < LEAST * ends[0]:
+        raise UsageError(f"{option}: {text!r} spans less than a factor {LEAST:g}; there is no valley to be seen in it")
+    return ends[0], ends[1]
+
+
+def of_methods(options: Options, making: Making) -> MethodsAsked:
+    """What is asked of built-in methods: depths, or one depth and several widths. Raises UsageError."""
+    if not options["models"]:
+        raise UsageError("name what is to be tried: your own FACTORY, package.module:function, or built-in --models")
+    if options["widths"] not in (None, ""):
+        raise UsageError("--widths is for a factory(depth, width); the width of built-in methods is --hidden 64,128")
+    low, high = span("--lr", options["lr"])
+    warmup = 0 if options["warmup"] is None else options["warmup"]
+    request = grids.sweep({**options, "warmup": warmup, "lr": low, "yes": True}, making)
+    axis, sizes = _sizes(request.specs)
+    cells = {(methods.variant(spec), _size(spec, axis), spec.seed): spec for spec in request.specs}
+    labels = {methods.variant(spec): methods.label_of(spec) for spec in request.specs}
+    if len(cells) < len(request.specs):
+        raise UsageError("transfer varies the rate, the seed and the depth or the width, and nothing else")
+    plan = SearchPlan(
+        axis=axis,
+        cases=labels,
+        sizes=sizes,
+        rungs=rungs(low, high),
+        seeds=tuple(sorted({spec.seed for spec in request.specs})),
+        steps=request.specs[0].train.steps,
+        predict=_predict(options, axis),
+    )
+    return MethodsAsked(plan=plan, cells=cells, request=replace(request, specs=()))
+
+
+def _predict(options: Options, axis: str) -> tuple[int, ...]:
+    given = options["predict"]
+    return () if given in (None, "") else tuple(sorted(ranges.wholes("--predict", given, 1, 1_000_000)))
+
+
+def _sizes(specs: tuple[RunSpec, ...]) -> tuple[Axis, tuple[int, ...]]:
+    depths, widths = {_size(spec, "depth") for spec in specs}, {_size(spec, "width") for spec in specs}
+    if len(depths) > 1 and len(widths) > 1:
+        raise UsageError("transfer is over several depths or several widths, not both")
+    if len(depths) == len(widths) == 1:
+        raise UsageError(f"one depth carries nothing anywhere; give several: --depths {min(depths)},{2 * min(depths)}")
+    return ("width", tuple(sorted(widths))) if len(widths) > 1 else ("depth", tuple(sorted(depths)))
+
+
+def _size(spec: RunSpec, axis: Axis) -> int:
+    model = spec.model
+    return model.hidden if axis == "width" else max(model.encoder_layers, model.decoder_layers)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FactoryAsked:
+    """A user's factory over depth or width."""
+
+    plan: SearchPlan
+    request: TrialRequest
+    place: ExecutorOptions
+
+
+ALIKE = ("lr", "steps", "seeds", "predict", "budget", "warmup", "out", "workers", "run_timeout", "depths", "widths")
+"""Options that a factory and built-in methods both have; `widths` a factory alone."""
+
+
+def of_factory(options: Options) -> FactoryAsked:
+    """What is asked of a factory: depths, or one depth and several widths. Raises UsageError."""
+    if beside := sorted(set(options["given"]) - {*ALIKE, "factory"}):
+        raise UsageError(f"{ranges.flag(beside[0])} is for built-in methods (--models); a factory makes its own model")
+    low, high = span("--lr", options["lr"])
+    depths = ranges.wholes("--depths", options["depths"], 1, 10_000)
+    widths = () if options["widths"] in (None, "") else ranges.wholes("--widths", options["widths"], 1, 1_000_000)
+    axis, sizes = _several(depths, widths)
+    factory, tried = name(options["factory"]), rungs(low, high)
+    plan = SearchPlan(
+        axis=axis,
+        cases={factory: factory.rpartition(":")[2]},
+        sizes=sizes,
+        rungs=tried,
+        seeds=tuple(sorted(ranges.wholes("--seeds", options["seeds"], 0, 2**31))),
+        steps=ranges.whole("--steps", options["steps"], 2, 1_000_000),
+        predict=_predict(options, axis),
+    )
+    request = TrialRequest(
+        factory=factory,
+        here=folder_of(options["factory"]) or os.getcwd(),
+        axis=axis,
+        depth=depths[0] if axis == "width" else None,
+        warmup=None if options["warmup"] is None else ranges.whole("--warmup", options["warmup"], 0, 1_000_000),
+        steps=plan.steps,
+        rungs=tried,
+        out=machine.output(options["out"]),
+    )
+    _, place = machine.executor({**options, "executor": "processes", "scheduler": ""})
+    workers = min(machine.workers(place.workers, "cpu"), len(sizes) * len(plan.seeds))
+    return FactoryAsked(
+        plan=plan, request=request, place=ExecutorOptions(workers=workers, run_timeout=place.run_timeout)
+    )
+
+
+def _several(depths: tuple[int, ...], widths: tuple[int, ...]) -> tuple[Axis, tuple[int, ...]]:
+    """What is searched over; raises UsageError where it is neither, or both."""
+    if len(widths) > 1 and len(depths) > 1:
+        raise UsageError("transfer is over several depths or several widths, not both: give one --depths with --widths")
+    if len(widths) > 1:
+        return "width", tuple(sorted(widths))
+    if len(depths) < 2:
+        raise UsageError(f"one depth carries nothing anywhere; give several: --depths {depths[0]},{2 * depths[0]}")
+    return "depth", tuple(sorted(depths))
+
+
+def page_name(plan: SearchPlan) -> str:
+    """`transfer-depth-4-to-32-gpt-1f3a`: the digits tell apart what else differs."""
+    digits = hashlib.sha256(repr(plan).encode()).hexdigest()[:4]
+    cases = [re.sub(r"[^A-Za-z0-9]+", "-", case) for case in plan.cases.values()]
+    named = "-".join(cases) if len(cases) <= 4 else f"{len(cases)}-methods"
+    return f"transfer-{plan.axis}-{plan.sizes[0]}-to-{plan.sizes[-1]}-{named}-{digits}"

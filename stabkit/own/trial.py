@@ -1,0 +1,118 @@
+"""What a worker does for one rate tried on a user's model: equal updates, and the loss on batches that none is made on.
+
+{"kind": "trial", "id": NAME, "factory": "package.module:function", "here": DIR, "depth": 12 | null, "width": 64 | null,
+ "seed": 0, "lr": 0.001, "warmup": null, "steps": 300, "out": DIR}
+
+The user's code runs here and nowhere else. Its answer is JSON: {"folder": TRIAL_ID, "reused": …}, or {"failed": …}
+(`worker.answered`).
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from stabkit.own.chain import updates
+from stabkit.own.factory import told
+from stabkit.own.probe.built_model import Made, make, seeded
+from stabkit.own.probe.loop import GROWN
+from stabkit.own.sublayers import run
+from stabkit.own.worker import answered, key
+from stabkit.results.own.trial import TRIAL_VERSION, ModelTrial
+from stabkit.results.records import jsonable
+from stabkit.storage import trials
+from stabkit.storage.shelf import Shelf
+from stabkit.storage.trials import TRIAL
+from stabkit.version import __version__
+
+HELD = 16
+"""Batches that the loss is read on: those of the steps after the last update's."""
+
+Tell = Callable[[dict[str, Any]], None]
+
+
+def trial(job: dict[str, Any], tell: Tell) -> tuple[str, str]:
+    """Do one job. Raises UsageError for what would be as wrong at any size."""
+    shelf = Shelf(TRIAL, Path(job["out"]))
+    return answered(job, shelf.log(job["id"]), lambda function: _tried(job, function, shelf, tell))
+
+
+def _tried(job: dict[str, Any], function: Callable[..., Any], shelf: Shelf[ModelTrial], tell: Tell) -> dict[str, Any]:
+    begin = time.monotonic()
+    sizes = {name: job[name] for name in ("depth", "width")}
+    made = make(function, job["factory"], seed=job["seed"], lr=job["lr"], warmup=job["warmup"], **sizes)
+    names = ("factory", "depth", "width", "seed", "lr", "warmup", "steps")
+    trial_id = key(job, made, [{name: job[name] for name in names}, TRIAL_VERSION])
+    if shelf.load_if_sound(trial_id) is not None:
+        return {"folder": trial_id, "reused": True}
+    start = held_out(made, job["steps"])
+    losses, note = updated(made, job["steps"], lambda step, loss: tell(_event(job, step, loss)))
+    whole = len(losses) == job["steps"] and math.isfinite(losses[-1])
+    loss = held_out(made, job["steps"]) if whole else math.inf
+    result = ModelTrial(
+        **{name: job[name] for name in ("factory", "depth", "width", "lr", "seed", "steps")},
+        made=len(losses),
+        start=start,
+        loss=loss if math.isfinite(loss) else math.inf,
+        losses=tuple(losses),
+        frequencies=made.objective.frequencies,
+        fresh=made.fresh,
+        model=type(made.model).__name__,
+        parameters=sum(p.numel() for p in made.model.parameters()),
+        optimizer=updates.name(made.optimizers),
+        notes=(*made.notes, *filter(None, [note])),
+        seconds=round(time.monotonic() - begin, 3),
+    )
+    shelf.commit(trial_id, trials.to_files(result, {"stabkit": __version__, "torch": torch.__version__}))
+    return {"folder": trial_id, "reused": False}
+
+
+def updated(made: Made, steps: int, tell: Callable[[int, float], None]) -> tuple[list[float], str]:
+    """(the loss of every update, a note): as many updates as are asked for, or until one's loss is no number, or the
+    user's code raises what grown numbers make it raise."""
+    losses, last = list[float](), -math.inf
+    for step in range(1, steps + 1):
+        for optimizer in made.optimizers:
+            optimizer.zero_grad(set_to_none=True)
+        try:
+            loss = made.objective.at(made.model, step)
+            losses.append(float(loss.detach()))
+            if not math.isfinite(losses[-1]):
+                return losses, ""
+            loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
+        except GROWN as error:
+            if isinstance(error, torch.OutOfMemoryError) or step == 1:
+                raise
+            return [*losses[: step - 1], math.nan], f"update {step} raised {told(error)}: taken for a loss that is lost"
+        for optimizer in made.optimizers:
+            optimizer.step()
+        made.schedule.step()
+        if time.monotonic() - last > 0.5:
+            last = time.monotonic()
+            tell(step, losses[-1])
+    return losses, ""
+
+
+def held_out(made: Made, steps: int) -> float:
+    """Mean loss over the HELD batches after the updates', in eval mode; NaN where what the user's code raises is that
+    numbers have grown. Where there is one batch it is that one."""
+    count = HELD if made.fresh else 1
+    with run.untouched(made.model), torch.no_grad():
+        seeded(0)
+        made.model.eval()
+        try:
+            return statistics.fmean(float(made.objective.at(made.model, steps + 1 + i)) for i in range(count))
+        except GROWN as error:
+            if isinstance(error, torch.OutOfMemoryError):
+                raise
+            return math.nan
+
+
+def _event(job: dict[str, Any], step: int, loss: float) -> dict[str, Any]:
+    return {"id": job["id"], "step": step, "steps": job["steps"], "loss": jsonable(loss)}

@@ -1,0 +1,189 @@
+"""The page of `stabkit transfer`: the sentence, the picture, the table of best rates, how it was searched."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from stabkit.figures.depth.transfer import PICTURE
+from stabkit.figures.shared.words import percent, plain, short
+from stabkit.report.cards import card
+from stabkit.report.frame import ASSETS, shell, template
+from stabkit.results.transfer import Interval, Transfer, Valley
+from stabkit.results.words import scientific
+from stabkit.running.transfer import RatesSearched
+from stabkit.storage.folder import write_file
+
+TITLE = "Does the learning rate carry over?"
+
+
+class CaseRow(NamedTuple):
+    """A case of the table."""
+
+    key: str
+    label: str
+    best: list[str]
+    """By size."""
+    drift: str
+    regret: str
+    verdict: str
+
+
+def write(searched: RatesSearched, path: Path, command: str) -> Path:
+    """Write the page; returns where."""
+    write_file(path, render(searched, command).encode())
+    return path
+
+
+@np.errstate(all="ignore")
+def render(searched: RatesSearched, command: str) -> str:
+    """The page as one HTML file."""
+    plan = searched.plan
+    return template(ASSETS / "transfer.html.j2").render(
+        **shell(TITLE, command, answer(searched)),
+        heads=heads(searched),
+        table=rows(searched),
+        predicted=predictions(searched),
+        predict=plan.predict,
+        card=card(PICTURE, PICTURE.select(searched.found), searched.found),
+        steps=plan.steps,
+        seeds=len(plan.seeds),
+        low=scientific(plan.rungs[0]),
+        high=scientific(plan.rungs[-1]),
+        axis=plan.axis,
+        left=searched.left,
+        runs=sum(len(valley.trials) for case in searched.found for valley in case.valleys),
+        failed=[(plain(run), plain(reason)) for run, reason in searched.failed],
+        switches=[],
+        group_switches=[],
+    )
+
+
+def answer(searched: RatesSearched) -> str:
+    """One sentence a case."""
+    return "; ".join(_said(case) for case in searched.found) + "."
+
+
+def _said(case: Transfer) -> str:
+    first, last = case.valleys[0], case.valleys[-1]
+    where = f"from {first.size} to {last.size}{' layers' if case.axis == 'depth' else ' wide'}"
+    if case.verdict == "carries":
+        return (
+            f"{case.label}'s best rate carries {where}: keeping {_rung(first)} loses {_interval(case.regret)} nats at "
+            f"{last.size}, less than another seed does ({short(case.noise)})"
+        )
+    if case.verdict == "drifts":
+        law = f", as {_letter(case)}^{_interval(case.drift)}" if case.drift else ""
+        return (
+            f"{case.label}'s best rate drifts {where}{law}: keeping {_rung(first)} "
+            f"{_loses(case)} at {last.size}{_set(case)}"
+        )
+    return f"{case.label}: cannot tell whether the rate carries {where}: {why(case)}"
+
+
+def why(case: Transfer) -> str:
+    """Why a case cannot be told."""
+    nowhere = [valley.size for valley in case.valleys if valley.trials and valley.highest is None]
+    if nowhere:
+        return f"no rate tried trains at {', '.join(map(str, nowhere))}"
+    if open_ := [valley.size for valley in case.valleys if not valley.found]:
+        return f"the search at {', '.join(map(str, open_))} is not over"
+    if rims := [valley for valley in case.valleys if valley.rim]:
+        ends = " and ".join(dict.fromkeys(f"the {valley.rim} rate" for valley in rims))
+        return f"at {', '.join(str(valley.size) for valley in rims)} the lowest loss is at {ends} tried; widen --lr"
+    if len(case.valleys[0].seeds) < 2:
+        return "one seed has no interval; give --seeds 0..2"
+    return (
+        f"keeping {_rung(case.valleys[0])} loses {_interval(case.regret)} nats, shown to be neither below nor above "
+        f"what another seed costs ({short(case.noise)})"
+    )
+
+
+def _loses(case: Transfer) -> str:
+    if case.regret is None or math.isinf(case.regret.value):
+        return "does not train"
+    share = f", {percent(case.regret.value / case.gain)} of what depth gains" if case.gain > 0 else ""
+    return f"loses {_interval(case.regret)} nats{share if case.axis == 'depth' else ''}"
+
+
+def _set(case: Transfer) -> str:
+    """`; set 1.3e-3 at 48`."""
+    told = [f"{scientific(rate.value)} at {size}" for size in case.predict if (rate := case.predicted(size))]
+    return f"; by that law set {', '.join(told)}" if told else ""
+
+
+def _rung(valley: Valley) -> str:
+    return scientific(valley.rungs[valley.middle])
+
+
+def _letter(case: Transfer) -> str:
+    return "N" if case.axis == "depth" else "d"
+
+
+def _interval(number: Interval | None) -> str:
+    """`−0.52 (−0.60 to −0.44)`."""
+    if number is None:
+        return "–"
+    if math.isinf(number.value):
+        return "all"
+
+    def write(value: float) -> str:
+        return short(value).replace("-", "−")
+
+    if math.isnan(number.low):
+        return write(number.value)
+    return f"{write(number.value)} ({write(number.low)} to {write(number.high)})"
+
+
+def heads(searched: RatesSearched) -> list[str]:
+    """Of the table."""
+    unit = " layers" if searched.plan.axis == "depth" else " wide"
+    return [f"{size}{unit}" for size in searched.plan.sizes]
+
+
+def rows(searched: RatesSearched) -> list[CaseRow]:
+    """A case a row."""
+    return [
+        CaseRow(
+            case.key.partition(":")[0],
+            case.label,
+            [_cell(valley) for valley in case.valleys],
+            f"{_letter(case)}^{_interval(case.drift)}" if case.drift else "–",
+            "does not train" if case.regret and math.isinf(case.regret.value) else _interval(case.regret),
+            case.verdict,
+        )
+        for case in searched.found
+    ]
+
+
+def _cell(valley: Valley) -> str:
+    """`4.1e-3 (3.8e-3 to 4.4e-3), 4.71; trains to 3e-2`."""
+    if not valley.found:
+        return "none trains" if valley.trials and valley.highest is None else "not yet"
+    if valley.best is None:
+        best = f"at the {valley.rim} rate tried" if valley.rim else "no bottom"
+    else:
+        ends = valley.best
+        spread = f" ({scientific(ends.low)} to {scientific(ends.high)})" if math.isfinite(ends.low) else ""
+        best = f"{scientific(ends.value)}{spread}"
+    most = f"; trains to {scientific(valley.highest)}{'' if valley.bounded else ' at least'}" if valley.highest else ""
+    return f"{best}, {short(valley.loss, 3)}{most}"
+
+
+def predictions(searched: RatesSearched) -> list[tuple[str, list[str]]]:
+    """(label, the best rate foretold at each size asked) a case."""
+    found = []
+    for case in searched.found:
+        rates = [case.predicted(size) for size in case.predict]
+        found.append((case.label, [_rate(rate) for rate in rates]))
+    return found if searched.plan.predict else []
+
+
+def _rate(rate: Interval | None) -> str:
+    if rate is None:
+        return "–"
+    spread = f" ({scientific(rate.low)} to {scientific(rate.high)})" if math.isfinite(rate.low) else ""
+    return f"{scientific(rate.value)}{spread}"

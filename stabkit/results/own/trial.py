@@ -1,0 +1,61 @@
+"""One rate tried on a user's model: what it lost after equal updates. Plain values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from stabkit.results.records import jsonable
+from stabkit.results.transfer import Trial
+
+TRIAL_VERSION = 1
+"""Of what a folder of a trial holds."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ModelTrial:
+    """What `steps` updates at a rate came to."""
+
+    factory: str
+    depth: int | None
+    width: int | None
+    lr: float
+    """What was asked for: of the first group of the first optimiser."""
+    seed: int
+    steps: int
+    made: int
+    """Updates until the end, or until the loss was no number."""
+    start: float
+    """Mean loss over HELD batches that no update is made on, in eval mode, before the first."""
+    loss: float
+    """The same after the last; infinite where it was not reached or is no number."""
+    losses: tuple[float, ...]
+    """Of every update, on its own batch."""
+    frequencies: float | None
+    """The loss of who knows how often each answer comes and nothing else, where that is known."""
+    fresh: bool
+    """Whether those batches are none of the updates'."""
+    model: str
+    parameters: int
+    optimizer: str
+    notes: tuple[str, ...]
+    seconds: float
+
+    @property
+    def trial(self) -> Trial:
+        """As the search takes it: it trains where it ends below where it began, and below the frequencies' loss."""
+        return Trial(self.loss, self.loss < min(self.start, math.inf if self.frequencies is None else self.frequencies))
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return dict(jsonable(asdict(self)))
+
+
+def from_json(body: Mapping[str, Any]) -> ModelTrial:
+    """The inverse; raises KeyError, TypeError or ValueError for what is none."""
+    values = {field.name: body[field.name] for field in fields(ModelTrial)}
+    values |= {name: float(values[name]) for name in ("start", "loss", "lr", "seconds")}  # "inf" in JSON
+    values |= {"losses": tuple(map(float, values["losses"])), "notes": tuple(values["notes"])}
+    return ModelTrial(**values)

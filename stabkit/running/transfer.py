@@ -1,0 +1,154 @@
+"""The search for the best rate of every case and size: rounds of runs, all of them side by side.
+
+A round's runs are an ordinary request, of built-in methods (`of_methods`) or of a user's factory (`of_factory`): what
+the store holds is not trained again, and what comes next follows from what was found, so that a search that was
+interrupted, or ended by its budget, goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from stabkit.results.transfer import REACH, Axis, Transfer, Trial, Valley
+from stabkit.running import cost, execute
+from stabkit.running.request import Request
+from stabkit.spec import RunSpec
+from stabkit.storage.store import Run, Store
+
+WALK = 5
+"""Runs of the first seed beside its window, about."""
+
+
+class Place(NamedTuple):
+    """One run of the search."""
+
+    case: str
+    """A method with its options, or the factory."""
+    size: int
+    rung: int
+    seed: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SearchPlan:
+    """What is searched."""
+
+    axis: Axis
+    cases: Mapping[str, str]
+    """{case: its label}."""
+    sizes: tuple[int, ...]
+    rungs: tuple[float, ...]
+    seeds: tuple[int, ...]
+    steps: int
+    predict: tuple[int, ...] = ()
+
+    def transfers(self, tried: Mapping[Place, Trial]) -> tuple[Transfer, ...]:
+        """What these trials say of every case."""
+        return tuple(
+            Transfer(
+                key=case,
+                label=label,
+                axis=self.axis,
+                valleys=tuple(self._valley(case, size, tried) for size in self.sizes),
+                predict=self.predict,
+            )
+            for case, label in self.cases.items()
+        )
+
+    def _valley(self, case: str, size: int, tried: Mapping[Place, Trial]) -> Valley:
+        mine = {(p.rung, p.seed): trial for p, trial in tried.items() if (p.case, p.size) == (case, size)}
+        return Valley(size=size, rungs=self.rungs, seeds=self.seeds, trials=mine)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RatesSearched:
+    """What a search found."""
+
+    plan: SearchPlan
+    found: tuple[Transfer, ...]
+    failed: tuple[tuple[str, str], ...]
+    """(run, why it has no result); its case and size are not searched further."""
+    left: int
+    """Runs that were next when the budget was spent."""
+
+
+class Trained(NamedTuple):
+    """What a round left."""
+
+    trials: Mapping[Place, Trial]
+    failed: Sequence[tuple[str, str]]
+
+
+Train = Callable[[Sequence[Place]], Trained]
+Seconds = Callable[[Sequence[Place]], float]
+"""How long these will take, about."""
+
+
+def search(plan: SearchPlan, train: Train, seconds: Seconds, limit: float | None) -> RatesSearched:
+    """Rounds until nothing is wanted, or the next would not end within `limit` seconds."""
+    begin = time.monotonic()
+    tried: dict[Place, Trial] = {}
+    lost: set[tuple[str, int]] = set()
+    failed: list[tuple[str, str]] = []
+    left = 0
+    while wanted := _wanted(plan, tried, lost):
+        if limit is not None and tried and time.monotonic() - begin + seconds(wanted) > limit:
+            left = len(wanted)
+            break
+        done = train(wanted)
+        tried |= done.trials
+        failed += done.failed
+        lost |= {(place.case, place.size) for place in wanted if place not in done.trials}
+    return RatesSearched(plan=plan, found=plan.transfers(tried), failed=tuple(dict(failed).items()), left=left)
+
+
+def runs_a_size(plan: SearchPlan) -> int:
+    """About how many runs the search of a size takes: the first seed's walk, and every seed's window."""
+    return WALK + len(plan.seeds) * (2 * REACH + 1)
+
+
+def _wanted(plan: SearchPlan, tried: Mapping[Place, Trial], lost: set[tuple[str, int]]) -> list[Place]:
+    """The largest sizes first, which take longest."""
+    wanted = [
+        Place(transfer.key, size, rung, seed)
+        for transfer in plan.transfers(tried)
+        for size, places in transfer.wanted(len(plan.rungs) // 2).items()
+        if (transfer.key, size) not in lost
+        for rung, seed in places
+    ]
+    return sorted(wanted, key=lambda place: -place.size)
+
+
+def of_methods(
+    plan: SearchPlan,
+    cells: Mapping[tuple[str, int, int], RunSpec],
+    request: Request,
+    store: Store,
+    listener: execute.Listener,
+    *,
+    retry_failed: bool,
+) -> tuple[Train, Seconds]:
+    """How built-in methods are trained; `cells`: {(case, size, seed): its run at any rate}."""
+
+    def spec(place: Place) -> RunSpec:
+        cell = cells[place.case, place.size, place.seed]
+        return replace(cell, train=replace(cell.train, lr=plan.rungs[place.rung]))
+
+    def train(places: Sequence[Place]) -> Trained:
+        done = execute.run(request.of([spec(place) for place in places]), store, listener, retry_failed=retry_failed)
+        runs = {run.run_id: run for run in done.runs}
+        trials = {place: trial(runs[run_id]) for place in places if (run_id := spec(place).run_id) in runs}
+        return Trained(trials, [(lost.run_id, reason) for lost, reason in done.failed])
+
+    return train, lambda places: sum(cost.seconds(spec(place)) for place in places) / request.place.workers
+
+
+def trial(run: Run) -> Trial:
+    """Of a stored run: its validation loss after all its updates."""
+    whole = run.outcome.word != "diverged" and run.outcome.steps == run.spec.train.steps
+    loss = run.outcome.validation_loss if whole else math.inf
+    return Trial(loss if math.isfinite(loss) else math.inf, run.outcome.word in ("trains", "early"))

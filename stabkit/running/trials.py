@@ -1,0 +1,118 @@
+"""Rates tried on a user's model as work, a job a run; their code runs in the workers alone. Never imports torch."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+
+from stabkit.results.own.trial import ModelTrial
+from stabkit.results.transfer import Axis
+from stabkit.running import plan
+from stabkit.running.executors.base import Lost, Tell
+from stabkit.running.plan import CommandAttempts, Map, Work
+from stabkit.running.transfer import Place, Seconds, Train, Trained
+from stabkit.running.work import Job
+from stabkit.storage.shelf import Shelf
+from stabkit.storage.trials import TRIAL
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TrialSpec:
+    """One run."""
+
+    factory: str
+    depth: int | None
+    width: int | None
+    lr: float
+    seed: int
+    steps: int
+
+    @property
+    def name(self) -> str:
+        """`gpt-12L-d64-lr0.001-s0`."""
+        depth, width = (f"{self.depth}L" if self.depth else "", f"d{self.width}" if self.width else "")
+        words = (self.factory.rpartition(":")[2], depth, width, f"lr{self.lr:g}", f"s{self.seed}")
+        return "-".join(filter(None, words))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TrialRequest:
+    """What is searched of a factory."""
+
+    factory: str
+    here: str
+    """The directory that the command was started in: the factory's module may stand there."""
+    axis: Axis
+    depth: int | None
+    """Of all, where widths are searched."""
+    warmup: int | None
+    """Updates over which the rate rises; None for the factory's own scheduler, or none."""
+    steps: int
+    rungs: tuple[float, ...]
+    out: Path
+
+    def spec(self, place: Place) -> TrialSpec:
+        """The run at a place."""
+        depth, width = (place.size, None) if self.axis == "depth" else (self.depth, place.size)
+        lr = self.rungs[place.rung]
+        return TrialSpec(factory=self.factory, depth=depth, width=width, lr=lr, seed=place.seed, steps=self.steps)
+
+    def job(self, spec: TrialSpec) -> Job:
+        """What a worker is given."""
+        names = ("factory", "depth", "width", "lr", "seed", "steps")
+        asked = {name: getattr(spec, name) for name in names}
+        where = {"here": self.here, "warmup": self.warmup, "out": str(self.out)}
+        return {"kind": "trial", "id": spec.name, **asked, **where}
+
+
+Trying = Callable[[int], AbstractContextManager[tuple[Tell, Callable[[TrialSpec, "ModelTrial | Lost"], None]]]]
+"""What shows the runs of a round."""
+
+
+def of_factory(request: TrialRequest, execute: Map, workers: int, trying: Trying) -> tuple[Train, Seconds]:
+    """How a user's model is trained at the places of a round. Raises UsageError for what would be as wrong at any
+    size."""
+    shelf = Shelf(TRIAL, request.out)
+    shelf.sweep_partial()
+    took: dict[int, list[float]] = {}
+
+    def train(places: Sequence[Place]) -> Trained:
+        specs = {place: request.spec(place) for place in places}
+        work: Work[TrialSpec, ModelTrial] = Work(
+            kind="trial",
+            again="tried again",
+            shelf=None,  # what is stored a worker alone can tell: its key holds the weights that the factory makes
+            name=lambda spec: spec.name,
+            jobs=lambda spec: [request.job(spec)],
+            result=lambda spec, answer: _read(shelf, answer),
+            attempts=CommandAttempts(timeouts=False),
+            seconds=lambda spec: float((spec.depth or 1) * (spec.width or 1)),
+        )
+        with trying(len(specs)) as (tell, ended):
+            done = plan.complete(plan.plan(list(specs.values()), work), execute, tell, ended=ended)
+        by = {(made.depth, made.width, made.lr, made.seed): made for made in done.results}
+        found = {
+            place: by[key]
+            for place, spec in specs.items()
+            if (key := (spec.depth, spec.width, spec.lr, spec.seed)) in by
+        }
+        for place, made in found.items():
+            took.setdefault(place.size, []).append(made.seconds)
+        failed = [(spec.name, lost.text) for spec, lost in done.lost]
+        return Trained({place: made.trial for place, made in found.items()}, failed)
+
+    def seconds(places: Sequence[Place]) -> float:
+        known = [sum(took[p.size]) / len(took[p.size]) for p in places if p.size in took]
+        return sum(known) / max(workers, 1)
+
+    return train, seconds
+
+
+def _read(shelf: Shelf[ModelTrial], answer: str) -> ModelTrial | Lost:
+    said = json.loads(answer)
+    if "failed" in said:
+        return Lost("error", said["failed"], log=said.get("log", ""))
+    return shelf.load(said["folder"])

@@ -1,0 +1,154 @@
+"""The search for the best rate at every size, its interval, its drift, what keeping a rate loses: on made valleys."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stabkit.results.transfer import Interval, Transfer, Trial, Valley, rungs
+
+RUNGS = rungs(1e-4, 1e-1)
+SEEDS = (0, 1, 2)
+Loss = Callable[[int, float, int], float]
+"""(size, rate, seed) → loss; infinite from where it diverges."""
+
+
+def bowl(best: Callable[[int], float], bend: float = 0.05, noise: float = 0.0, seed: int = 0) -> Loss:
+    """Quadratic in log2 of the rate, rates eight times too high diverge; every size loses less than a smaller one."""
+
+    def loss(size: int, rate: float, run: int) -> float:
+        away = math.log2(rate / best(size))
+        random = np.random.default_rng([seed, size, run, round(1e9 * rate)])
+        level = 5 - 0.2 * math.log2(size) + 0.01 * run
+        return math.inf if away > 3 else level + bend * away**2 + noise * float(random.normal())
+
+    return loss
+
+
+def searched(loss: Loss, sizes: tuple[int, ...] = (4, 8, 16, 32), seeds: tuple[int, ...] = SEEDS) -> Transfer:
+    """The search run to its end."""
+    tried: dict[int, dict[tuple[int, int], Trial]] = {size: {} for size in sizes}
+    while True:
+        valleys = tuple(Valley(size=size, rungs=RUNGS, seeds=seeds, trials=dict(tried[size])) for size in sizes)
+        case = Transfer(key="m", label="M", axis="depth", valleys=valleys, predict=(64,))
+        wanted = case.wanted(len(RUNGS) // 2)
+        if not wanted:
+            return case
+        for size, places in wanted.items():
+            for rung, seed in places:
+                assert (rung, seed) not in tried[size], "tried twice"
+                value = loss(size, RUNGS[rung], seed)
+                tried[size][rung, seed] = Trial(value, math.isfinite(value))
+        assert sum(map(len, tried.values())) < 400
+
+
+def test_rungs_are_a_factor_root_two_apart_from_end_to_end() -> None:
+    assert RUNGS[0] == 1e-4 and RUNGS[-1] == 0.1 and len(RUNGS) == 21
+    assert all(b / a == pytest.approx(math.sqrt(2), rel=0.01) for a, b in zip(RUNGS, RUNGS[1:], strict=False))
+
+
+@given(st.floats(2e-4, 4e-2), st.floats(-1.0, 0.5))
+@settings(max_examples=40)
+def test_without_noise_the_best_rates_their_law_and_the_regret_are_exact(first: float, p: float) -> None:
+    def best(size: int) -> float:
+        return min(max(first * (size / 4) ** p, 2e-4), 4e-2)
+
+    case = searched(bowl(best))
+    for valley in case.valleys:
+        assert valley.best and valley.best.value == pytest.approx(best(valley.size), rel=0.05)
+        assert len(valley.trials) <= 40
+    if all(2.1e-4 < best(size) < 3.9e-2 for size in (4, 32)):
+        assert case.drift and case.drift.value == pytest.approx(p, abs=0.04)
+        at = case.predicted(64)
+        assert at and at.value == pytest.approx(first * 16**p, rel=0.2)
+    assert case.regret and case.regret.value >= 0
+
+
+def test_the_search_spends_its_runs_where_the_minimum_is() -> None:
+    case = searched(bowl(lambda size: 3.2e-3))
+    for valley in case.valleys:
+        by_first = {i for i, seed in valley.trials if seed == 0}
+        by_others = {i for i, seed in valley.trials if seed == 1}
+        assert len(by_others) <= 6 and len(by_first) <= 9
+        assert valley.highest and valley.bounded and valley.highest < 8.1 * 3.2e-3
+
+
+def test_a_rate_that_stays_carries_and_one_that_halves_with_depth_drifts() -> None:
+    stays = searched(bowl(lambda size: 3e-3, noise=0.002))
+    assert stays.verdict == "carries" and stays.regret and stays.regret.high <= stays.noise
+    falls = searched(bowl(lambda size: 1.2e-2 * (4 / size) ** 0.75, noise=0.002))
+    assert falls.verdict == "drifts" and falls.drift and falls.drift.high < -0.6
+    assert falls.regret and falls.regret.value == pytest.approx(0.05 * 2.25**2, abs=0.1)
+    assert falls.gain == pytest.approx(0.6, abs=0.05)
+
+
+def test_a_rate_that_the_largest_does_not_survive_drifts() -> None:
+    case = searched(bowl(lambda size: 2.4e-2 if size == 4 else 1.5e-3))
+    assert case.regret and math.isinf(case.regret.value) and case.verdict == "drifts"
+    assert json.dumps(case.to_json(), allow_nan=False)
+
+
+def test_noise_as_large_as_the_valley_is_deep_cannot_tell() -> None:
+    case = searched(bowl(lambda size: 3e-3, bend=0.001, noise=0.05))
+    assert case.verdict == "cannot tell"
+
+
+def test_one_seed_has_no_interval_and_cannot_tell() -> None:
+    case = searched(bowl(lambda size: 3e-3, noise=0.001), seeds=(7,))
+    assert case.valleys[0].best and math.isnan(case.valleys[0].best.low) and case.verdict == "cannot tell"
+
+
+def test_a_best_rate_at_the_rim_is_none() -> None:
+    low = searched(bowl(lambda size: 2e-5))
+    assert {valley.rim for valley in low.valleys} == {"lowest"} and not low.found and low.drift is None
+    high = searched(bowl(lambda size: 0.7))
+    assert {valley.rim for valley in high.valleys} == {"highest"} and not high.valleys[0].bounded
+
+
+def test_where_nothing_trains_the_search_ends() -> None:
+    case = searched(lambda size, rate, seed: math.inf)
+    assert not case.found and case.verdict == "cannot tell" and case.valleys[0].highest is None
+    assert max(len(valley.trials) for valley in case.valleys) <= len(RUNGS)
+    assert json.dumps(case.to_json(), allow_nan=False)
+
+
+def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
+    """Of the best rate at a size, and of the exponent, over a hundred searches with noise."""
+    held = {"best": 0, "drift": 0, "tried": 0}
+    for number in range(60):
+        case = searched(bowl(lambda size: 8e-3 * (size / 4) ** -0.5, noise=0.01, seed=number), sizes=(4, 16))
+        for valley in case.found:
+            held["tried"] += 1
+            assert valley.best is not None
+            held["best"] += valley.best.low <= 8e-3 * (valley.size / 4) ** -0.5 <= valley.best.high
+        assert case.drift is not None
+        held["drift"] += case.drift.low <= -0.5 <= case.drift.high
+    assert held["best"] >= 0.9 * held["tried"] and held["drift"] >= 54
+
+
+def test_a_method_that_stays_is_seldom_said_to_drift() -> None:
+    said = [searched(bowl(lambda size: 3e-3, noise=0.01, seed=n), sizes=(4, 16)).verdict for n in range(60)]
+    assert said.count("drifts") <= 2 and said.count("carries") >= 6
+
+
+def test_the_regrets_best_rung_is_chosen_by_the_other_seeds() -> None:
+    """Else chance would choose it, and keeping a rate that is as good would seem to cost something."""
+    regrets = []
+    for number in range(80):
+        case = searched(bowl(lambda size: 3e-3, bend=0.002, noise=0.02, seed=number), sizes=(4, 8))
+        regrets += [case.regret.value] if case.regret else []
+    assert abs(float(np.mean(regrets))) < 0.006
+
+
+def test_an_interval_of_one_value_has_no_ends() -> None:
+    assert math.isnan(Interval.of([1.0]).low) and Interval.of([1.0, 1.0]).high == 1.0
+    assert Interval.of([1.0]).to_json() == {"value": 1.0, "low": None, "high": None}
+    case = searched(bowl(lambda size: 3e-3))
+    assert replace(case, predict=()).to_json()["predicted"] == []
