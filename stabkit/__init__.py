@@ -1,6 +1,7 @@
 """stabkit: will this residual, normalisation and initialisation scheme stay stable at this depth?
 
-`stabkit.sweep(…)`, `ablate`, `slope`, `tolerance` and `landscape` train tiny models and return what they found;
+`stabkit.sweep(…)`, `ablate`, `slope`, `tolerance`, `transfer` and `landscape` train tiny models and return what they
+found; `transfer(factory)` says whether the best rate of a model of one's own carries over depth;
 `stabkit.probe(factory, depths)` judges a model of one's own, `audit(factory)` holds it against a recipe,
 `watch(model, optimizer)` records and warns in a training loop, `loss_surface(model, loss)` draws the loss around any
 torch.nn.Module; `load_runs(out)` and `load_records(out)` read a store. The command line (`stabkit --help`) calls the
@@ -14,7 +15,19 @@ from typing import TYPE_CHECKING, Any
 from stabkit.version import __version__
 
 if TYPE_CHECKING:
-    from stabkit.api import ablate, audit, landscape, load_records, load_runs, probe, slope, sweep, tolerance, watch
+    from stabkit.api import (
+        ablate,
+        audit,
+        landscape,
+        load_records,
+        load_runs,
+        probe,
+        slope,
+        sweep,
+        tolerance,
+        transfer,
+        watch,
+    )
     from stabkit.surface.anymodel import LossSurface, loss_surface
 
 __all__ = [
@@ -30,6 +43,7 @@ __all__ = [
     "slope",
     "sweep",
     "tolerance",
+    "transfer",
     "watch",
 ]
 _ELSEWHERE = {"LossSurface": "stabkit.surface.anymodel", "loss_surface": "stabkit.surface.anymodel"}

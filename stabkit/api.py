@@ -542,7 +542,7 @@ def transfer(
         for note in asked.request.notes:
             following.noted(note)
         if not yes:
-            check(asked.request.of(list(asked.cells.values())))
+            check(asked.request)
         store = Store(asked.request.out)
         with store.writing():
             train, seconds = searching.of_methods(
@@ -867,6 +867,7 @@ def request(command: str, options: Mapping[str, Any], making: Callable[[str], No
     """What a command that trains is asked for with these options, the others at their defaults; nothing is trained.
     `making` is told of what takes seconds. Raises UsageError, TooManyRuns."""
     from stabkit.options import grids, landscape
+    from stabkit.options import transfer as carried
 
     read = {
         "sweep": grids.sweep,
@@ -874,6 +875,7 @@ def request(command: str, options: Mapping[str, Any], making: Callable[[str], No
         "slope": grids.slope,
         "tolerance": grids.tolerance,
         "landscape": landscape.landscape,
+        "transfer": carried.request,
     }
     return read[command](filled(command, options), making)
 

@@ -89,7 +89,7 @@ def test_a_default_is_written_as_a_command_line_reads_it(name: str) -> None:
     shown = command(name, "--help").stdout
     for option in api.COMMANDS[name]:
         assert f"--{option.replace('_', '-')}" in shown
-    if name == "probe":
+    if name in ("probe", "transfer"):  # they ask for a model of one's own
         return
     plain = api.request(name, {"yes": True})
     typed = {

@@ -6,7 +6,7 @@ import hashlib
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from stabkit import methods
 from stabkit.errors import UsageError
@@ -32,6 +32,7 @@ class MethodsAsked:
     cells: Mapping[tuple[str, int, int], RunSpec]
     """{(method with its options, size, seed): its run at any rate}."""
     request: Request
+    """With these runs at the lowest rate."""
 
 
 def span(option: str, given: object) -> tuple[float, float]:
@@ -54,22 +55,27 @@ def of_methods(options: Options, making: Making) -> MethodsAsked:
         raise UsageError("--widths is for a factory(depth, width); the width of built-in methods is --hidden 64,128")
     low, high = span("--lr", options["lr"])
     warmup = 0 if options["warmup"] is None else options["warmup"]
-    request = grids.sweep({**options, "warmup": warmup, "lr": low, "yes": True}, making)
-    axis, sizes = _sizes(request.specs)
-    cells = {(methods.variant(spec), _size(spec, axis), spec.seed): spec for spec in request.specs}
-    labels = {methods.variant(spec): methods.label_of(spec) for spec in request.specs}
-    if len(cells) < len(request.specs):
+    whole = grids.sweep({**options, "warmup": warmup, "lr": low, "yes": True}, making)
+    axis, sizes = _sizes(whole.specs)
+    cells = {(methods.variant(spec), _size(spec, axis), spec.seed): spec for spec in whole.specs}
+    labels = {methods.variant(spec): methods.label_of(spec) for spec in whole.specs}
+    if len(cells) < len(whole.specs):
         raise UsageError("transfer varies the rate, the seed and the depth or the width, and nothing else")
     plan = SearchPlan(
         axis=axis,
         cases=labels,
         sizes=sizes,
         rungs=rungs(low, high),
-        seeds=tuple(sorted({spec.seed for spec in request.specs})),
-        steps=request.specs[0].train.steps,
+        seeds=tuple(sorted({spec.seed for spec in whole.specs})),
+        steps=whole.specs[0].train.steps,
         predict=_predict(options, axis),
     )
-    return MethodsAsked(plan=plan, cells=cells, request=replace(request, specs=()))
+    return MethodsAsked(plan=plan, cells=cells, request=whole)
+
+
+def request(options: Options, making: Making) -> Request:
+    """The request of built-in methods, their runs at the lowest rate; raises UsageError."""
+    return of_methods(options, making).request
 
 
 def _predict(options: Options, axis: str) -> tuple[int, ...]:

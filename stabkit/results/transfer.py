@@ -151,6 +151,8 @@ class Valley:
     @property
     def rim(self) -> Literal["", "lowest", "highest"]:
         """Whether the lowest mean is at an end of the rates: then the best may lie beyond."""
+        if not self.found:
+            return ""
         return "lowest" if self.middle == 0 else "highest" if self.middle == len(self.rungs) - 1 else ""
 
     @property
@@ -215,7 +217,7 @@ class Valley:
             "best": told["value"],
             "low": told["low"],
             "high": told["high"],
-            "rim": self.rim if self.found else "",
+            "rim": self.rim,
             "highest_stable": self.highest,
             "loss": self.loss if self.found else None,
             "tried": [

@@ -21,7 +21,20 @@ from stabkit.paper.items import BY_KEY
 from tests.commands import TINY, stabkit
 
 pytestmark = pytest.mark.usefixtures("undrawn")
-WORDS = ["sweep", "ablate", "slope", "tolerance", "landscape", "paper", "report", "export", "fold", "methods", "probe"]
+WORDS = [
+    "sweep",
+    "ablate",
+    "slope",
+    "tolerance",
+    "transfer",
+    "landscape",
+    "paper",
+    "report",
+    "export",
+    "fold",
+    "methods",
+    "probe",
+]
 ROWS = [*([word] for word in WORDS), ["audit"], *(["runs", word] for word in ("ls", "show", "verify", "rm"))]
 
 

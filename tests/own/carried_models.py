@@ -1,0 +1,70 @@
+"""Factories for `stabkit transfer`: tiny, quick, and each wrong in one way."""
+
+from __future__ import annotations
+
+import math
+import sys
+
+import torch
+from torch import nn
+
+WORDS = 20
+
+
+class Tiny(nn.Module):
+    def __init__(self, depth: int, width: int) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(WORDS, width)
+        self.blocks = nn.ModuleList(nn.Sequential(nn.LayerNorm(width), nn.Linear(width, width)) for _ in range(depth))
+        self.head = nn.Linear(width, WORDS)
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        x = self.embed(tokens)
+        for block in self.blocks:
+            x = x + block(x)
+        return self.head(x)
+
+
+def loss(model: nn.Module, step: int) -> torch.Tensor:
+    """The next word is the last but one's, a fresh batch at every step."""
+    tokens = torch.randint(0, WORDS, (4, 8), generator=torch.Generator().manual_seed(step))
+    return nn.functional.cross_entropy(model(tokens).flatten(0, 1), (tokens.flatten() * 3 + 1) % WORDS)
+
+
+def tiny(depth: int, width: int = 8):
+    return Tiny(depth, width), loss
+
+
+def stepped(depth: int):
+    """With an optimiser of its own, of two groups, and a scheduler."""
+    model = Tiny(depth, 8)
+    groups = [{"params": model.blocks.parameters(), "lr": 1e-3}, {"params": model.head.parameters(), "lr": 5e-4}]
+    optimizer = torch.optim.SGD(groups, momentum=0.9)
+    return model, loss, optimizer, torch.optim.lr_scheduler.LinearLR(optimizer, 0.1, 1.0, 5)
+
+
+def unrated(depth: int):
+    """Its optimiser has no rate to scale."""
+    model = Tiny(depth, 8)
+    return model, loss, torch.optim.SGD(model.parameters(), lr=0.0)
+
+
+def exploding(depth: int):
+    """Whatever the rate, its second loss is lost."""
+    return Tiny(depth, 8), lambda model, step: loss(model, step) * (math.nan if step > 1 and model.training else 1.0)
+
+
+def raising(depth: int):
+    """Its own code checks the loss, and raises where it is large."""
+
+    def checked(model: nn.Module, step: int) -> torch.Tensor:
+        value = loss(model, step)
+        if step > 3 and model.training:
+            raise FloatingPointError(f"loss {value.item():.3g} at step {step}")
+        return value
+
+    return Tiny(depth, 8), checked
+
+
+def leaving(depth: int):
+    sys.exit(3)

@@ -1,0 +1,204 @@
+"""`stabkit transfer` over a store: both kinds of models, what is not trained again, budgets, bad input, the page."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import stabkit
+from stabkit.errors import UsageError
+from stabkit.report import transfer as page
+from stabkit.results.transfer import Trial
+from stabkit.running import transfer
+from stabkit.running.transfer import Place, SearchPlan, Trained
+from tests.commands import stabkit as command
+from tests.commands import strict
+
+SMALL = {
+    "hidden": 16,
+    "ffn": 32,
+    "vocab": 200,
+    "max_tokens": 64,
+    "steps": 12,
+    "arch": "decoder-only",
+    "executor": "inline",
+}
+FACTORY = "tests.own.carried_models:tiny"
+
+
+def plan(**changes: Any) -> SearchPlan:
+    asked = {
+        "axis": "depth",
+        "cases": {"m": "M"},
+        "sizes": (4, 8, 16),
+        "rungs": stabkit_rungs(),
+        "seeds": (0, 1, 2),
+        "steps": 100,
+        "predict": (32,),
+    }
+    return SearchPlan(**{**asked, **changes})
+
+
+def stabkit_rungs() -> tuple[float, ...]:
+    from stabkit.results.transfer import rungs
+
+    return rungs(1e-4, 1e-1)
+
+
+def made(p: float, rungs: tuple[float, ...], rounds: list[int], lost: int = 0) -> transfer.Train:
+    """Valleys whose bottom goes as size^p; runs of size `lost` have no result."""
+
+    def train(places: Any) -> Trained:
+        rounds.append(len(places))
+        trials = {}
+        for place in places:
+            away = math.log2(rungs[place.rung] / (4e-3 * (place.size / 4) ** p))
+            loss = 5 - 0.1 * math.log2(place.size) + 0.05 * away**2 + 0.004 * math.sin(7 * place.seed + place.rung)
+            if place.size != lost:
+                trials[place] = Trial(loss if away < 3 else math.inf, away < 3)
+        return Trained(trials, [(f"m-{lost}", "killed")] if lost in {place.size for place in places} else [])
+
+    return train
+
+
+def nothing(places: Any) -> float:
+    return 0.0
+
+
+@pytest.mark.parametrize(("p", "verdict"), [(0.0, "carries"), (-0.6, "drifts")])
+def test_a_search_ends_with_a_verdict_a_sentence_and_a_page(p: float, verdict: str, undrawn: None) -> None:
+    rounds: list[int] = []
+    asked = plan()
+    found = transfer.search(asked, made(p, asked.rungs, rounds), nothing, None)
+    (case,) = found.found
+    assert case.verdict == verdict and found.left == 0 and len(rounds) < 12
+    said = page.answer(found)
+    assert f"M's best rate {verdict} from 4 to 16 layers" in said
+    if verdict == "drifts":
+        assert "by that law set" in said and "at 32" in said and "N^−0.5" in said
+    text = page.render(found, "stabkit transfer")
+    assert said[:40] in text.replace("&#39;", "'") and "The best rate that the law foretells" in text
+
+
+def test_a_run_that_is_lost_ends_the_search_of_its_size_alone() -> None:
+    asked = plan()
+    found = transfer.search(asked, made(0.0, asked.rungs, [], lost=16), nothing, None)
+    assert found.failed == (("m-16", "killed"),) and found.found[0].valleys[0].best
+    assert not found.found[0].valleys[2].trials and "search at 16 is not over" in page.answer(found)
+
+
+def test_a_budget_ends_the_search_between_two_rounds_and_says_what_is_next() -> None:
+    asked, rounds = plan(), list[int]()
+    found = transfer.search(asked, made(0.0, asked.rungs, rounds), lambda places: 100.0, 50.0)
+    assert len(rounds) == 1 and found.left > 0 and found.found[0].verdict == "cannot tell"
+
+
+def test_places_are_asked_for_once_the_largest_first() -> None:
+    seen: set[Place] = set()
+    asked = plan()
+    inner = made(-0.3, asked.rungs, [])
+
+    def train(places: Any) -> Trained:
+        assert [place.size for place in places] == sorted((place.size for place in places), reverse=True)
+        assert not seen & set(places) and not seen.update(places)
+        return inner(places)
+
+    transfer.search(asked, train, nothing, None)
+
+
+def test_built_in_methods_and_the_same_again_trains_nothing(tmp_path: Path) -> None:
+    asked = {"models": "pre-ln,deepnorm", "depths": (1, 2), "lr": "1e-3..1e-1", "seeds": (0, 1), "out": tmp_path}
+    found = stabkit.transfer(**asked, **SMALL)
+    assert found.searched.plan.cases == {"pre-ln": "Pre-LN", "deepnorm": "DeepNorm"} and not found.failed
+    assert {"case", "depth", "lr", "seed", "loss", "trains"} == set(found.runs.columns) and len(found.best) == 4
+    stored = {path.name for path in (tmp_path / "runs").iterdir() if path.name[0] != "."}
+    again = stabkit.transfer(**asked, **SMALL)
+    assert {path.name for path in (tmp_path / "runs").iterdir() if path.name[0] != "."} == stored
+    assert again.verdict == found.verdict and again.page.exists() and len(stored) == len(found.runs)
+
+
+def test_a_factory_over_depth_and_over_width(tmp_path: Path) -> None:
+    asked = ("transfer", FACTORY, "--lr", "1e-3..3e-1", "--seeds", "0,1", "--steps", "10", "--out", str(tmp_path))
+    body = strict(command(*asked, "--depths", "1,2", "--json", "--predict", "4").stdout)
+    assert body["verdict"] in ("carries", "drifts", "cannot tell") and [one["depth"] for one in body["depths"]] == [
+        1,
+        2,
+    ]
+    assert {"best", "low", "high", "highest_stable", "loss"} <= set(body["depths"][0])
+    assert [one["depth"] for one in body["predicted"]] == [4]
+    wide = strict(command(*asked, "--depths", "1", "--widths", "4,8", "--json").stdout)
+    assert [one["width"] for one in wide["widths"]] == [4, 8] and Path(wide["report"]).exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((FACTORY, "--depths", "4"), "one depth carries nothing anywhere; give several: --depths 4,8"),
+        ((FACTORY, "--lr", "1e-3"), "give the lowest and the highest: 1e-4..1e-1"),
+        ((FACTORY, "--lr", "1e-3..2e-3"), "spans less than a factor 4"),
+        ((FACTORY, "--arch", "decoder-only"), "--arch is for built-in methods"),
+        ((FACTORY, "--depths", "1,2", "--widths", "4,8"), "not both"),
+        ((), "your own FACTORY"),
+        (("--models", "pre-ln", "--widths", "4,8"), "--hidden 64,128"),
+        (("--models", "pre-ln", "--depths", "2"), "one depth carries nothing anywhere"),
+        (("--models", "pre-ln", "--max-tokens", "64,128"), "nothing else"),
+        ((FACTORY, "--budget", "soon"), "--budget takes a time"),
+        (("tests.own.carried_models:nothing",), "has no 'nothing'"),
+    ],
+)
+def test_bad_input_is_one_line(words: tuple[str, ...], said: str, tmp_path: Path) -> None:
+    ended = command("transfer", *words, "--out", str(tmp_path))
+    assert ended.returncode == 2 and said in " ".join(ended.stderr.split()), ended.stderr
+    assert len(ended.stderr.strip().splitlines()) == 1
+
+
+def test_where_nothing_trains_it_says_so(tmp_path: Path) -> None:
+    found = stabkit.transfer("tests.own.carried_models:exploding", depths=(1, 2), seeds=0, steps=3, out=tmp_path)
+    assert found.searched.found[0].verdict == "cannot tell" and "no rate tried trains at 1, 2" in found.verdict
+    assert found.page.exists()
+
+
+def test_a_factory_without_a_rate_is_refused_where_it_is_called(tmp_path: Path) -> None:
+    with pytest.warns(UserWarning, match="--lr scales the rates of its optimizer"):
+        found = stabkit.transfer("tests.own.carried_models:unrated", depths=(1, 2), seeds=0, steps=3, out=tmp_path)
+    assert len(found.failed) == 2
+
+
+def test_a_dry_run_trains_nothing(tmp_path: Path) -> None:
+    told = command("transfer", "--models", "pre-ln", "--depths", "6,12", "--dry-run", "--out", str(tmp_path)).stdout
+    assert "about 40 runs of 300 updates" in told and not (tmp_path / "runs").exists()
+    assert strict(command("transfer", FACTORY, "--depths", "6,12", "--dry-run", "--json").stdout)["depths"] == [6, 12]
+
+
+def test_strict_ends_with_7_where_it_drifts(monkeypatch: pytest.MonkeyPatch) -> None:
+    from stabkit.cli.command import Invocation
+    from stabkit.cli.commands import train
+    from stabkit.cli.commands import transfer as commands
+    from stabkit.errors import Unstable
+    from stabkit.report.result import TransferResult
+
+    asked = plan()
+    found = transfer.search(asked, made(-0.8, asked.rungs, []), nothing, None)
+    result = TransferResult(call="stabkit transfer", out=Path("nowhere"), name="x", searched=found)
+    result.__dict__["page"] = Path("nowhere.html")
+    monkeypatch.setattr(train, "followed", lambda *args, **options: result)
+    words = {"command": "transfer", "given": {}, "typed": frozenset()}
+    commands.carried(Invocation(params={"quiet": True}, **words))
+    with pytest.raises(Unstable, match="the best rate of M drifts"):
+        commands.carried(Invocation(params={"quiet": True, "strict": True}, **words))
+
+
+def test_json_has_no_number_that_json_lacks() -> None:
+    asked = plan()
+    for p in (0.0, -2.0):
+        found = transfer.search(asked, made(p, asked.rungs, []), nothing, None)
+        assert json.dumps([case.to_json() for case in found.found], allow_nan=False)
+
+
+def test_api_takes_no_model_at_all_as_a_mistake() -> None:
+    with pytest.raises(UsageError, match="name what is to be tried"):
+        stabkit.transfer()
