@@ -8,7 +8,7 @@
     ├── StoreError         5   the disk: full, read-only, not a directory
     ├── RecipeViolated     6   an audited model is not what its recipe says
     │   └── ContractBroken 6   a method that was checked does not keep what every method keeps
-    ├── Unstable           7   a probed model is likely stuck, or a link of its chain breaks
+    ├── Unstable           7   a probed model is likely stuck, or a link of its chain breaks; a best rate drifts
     ├── Undecided          8   what a probe says of a model is open, or it is unlike all that were tried (--strict)
     └── Interrupted     128+n  ended by signal n
 
@@ -68,7 +68,8 @@ class ContractBroken(RecipeViolated):
 
 
 class Unstable(StabkitError):
-    """A user's model is likely stuck, or a link of its chain breaks; what was found is printed before."""
+    """A user's model is likely stuck, or a link of its chain breaks, or a best rate drifts; what was found is printed
+    before."""
 
     exit_code = 7
 

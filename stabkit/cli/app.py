@@ -82,7 +82,7 @@ def _tolerance(invocation: Invocation) -> None:
     tolerated(invocation)
 
 
-@command(app, api.transfer, (*TRAINING, "strict"))
+@command(app, api.transfer, (*TRAINING, "strict_drift"))
 def _transfer(invocation: Invocation) -> None:
     from stabkit.cli.commands.transfer import carried
 

@@ -77,6 +77,7 @@ TERMINAL: Mapping[str, tuple[Any, Any]] = {
     ),
     "print_config": (_flag("--print-config", help="Print the options as TOML and stop."), False),
     "strict": (_flag("--strict", help="Exit with 8 unless it is likely to train."), False),
+    "strict_drift": (_flag("--strict", help="Exit with 7 where the best rate drifts."), False),
     "no_fail": (_flag("--no-fail", help="Never exit with 7."), False),
 }
 """The options of the terminal alone: {name: (annotation, default)}."""

@@ -196,6 +196,18 @@ class Valley:
             return None
         return Interval.of(list(self.by_seed.values()), self._fit[1]).turned(lambda x: 2**x)
 
+    def lost(self, rung: int) -> Interval:
+        """Nats that a rung which every seed has tried loses to the best, seed by seed, that best chosen by the others;
+        infinite where it diverges."""
+        lost = [self.trials[rung, seed].loss - self.trials[self._chosen(seed), seed].loss for seed in self.seeds]
+        return Interval.of(lost) if all(map(math.isfinite, lost)) else Interval(math.inf, math.inf, math.inf)
+
+    def _chosen(self, seed: int) -> int:
+        """The best rung by the other seeds; of one seed alone by itself."""
+        others = [one for one in self.seeds if one != seed] or [seed]
+        means = {i: statistics.fmean(self.trials[i, one].loss for one in others) for i in self.means}
+        return min(means, key=means.__getitem__)
+
     @property
     def highest(self) -> float | None:
         """The highest rung that trains, by the first seed; None where none does."""
@@ -302,10 +314,7 @@ class Transfer:
         kept = first.middle
         if any((kept, seed) not in last.trials for seed in last.seeds):
             return None
-        lost = [last.trials[kept, seed].loss - last.trials[_chosen(last, seed), seed].loss for seed in last.seeds]
-        if not all(map(math.isfinite, lost)):
-            return Interval(math.inf, math.inf, math.inf)
-        return Interval.of(lost)
+        return last.lost(kept)
 
     @property
     def gain(self) -> float:
@@ -360,10 +369,3 @@ class Transfer:
                 for size, one in predicted.items()
             ],
         }
-
-
-def _chosen(valley: Valley, seed: int) -> int:
-    """The best rung by the other seeds; of one seed alone by itself."""
-    others = [one for one in valley.seeds if one != seed] or [seed]
-    means = {i: statistics.fmean(valley.trials[i, one].loss for one in others) for i in valley.means}
-    return min(means, key=means.__getitem__)

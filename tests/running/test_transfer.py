@@ -189,7 +189,7 @@ def test_strict_ends_with_7_where_it_drifts(monkeypatch: pytest.MonkeyPatch) -> 
     words = {"command": "transfer", "given": {}, "typed": frozenset()}
     commands.carried(Invocation(params={"quiet": True}, **words))
     with pytest.raises(Unstable, match="the best rate of M drifts"):
-        commands.carried(Invocation(params={"quiet": True, "strict": True}, **words))
+        commands.carried(Invocation(params={"quiet": True, "strict_drift": True}, **words))
 
 
 def test_json_has_no_number_that_json_lacks() -> None:

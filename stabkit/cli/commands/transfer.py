@@ -43,7 +43,7 @@ def carried(invocation: Invocation) -> None:
     if searched.failed:
         raise FailedRuns(f"{len(searched.failed)} runs have no result; the search of their sizes ended there")
     drifting = [case.label for case in searched.found if case.verdict == "drifts"]
-    if invocation.flag("strict") and drifting:
+    if invocation.flag("strict_drift") and drifting:
         raise Unstable(f"the best rate of {', '.join(drifting)} drifts; without --strict this ends with 0")
 
 

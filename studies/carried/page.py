@@ -1,0 +1,114 @@
+"""docs/transfer.md: how often the rate foretold at the double depth is near the best there, and what it loses."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from stabkit.figures.shared.words import short
+from stabkit.report.frame import template
+from stabkit.results.transfer import Interval, Transfer, Valley
+from stabkit.results.words import scientific
+from studies.carried.cases import CASES, STEPS, CarriedCase
+from studies.carried.rows import Rows
+from studies.carried.study import foretold, transfers
+from studies.markdown import table_lines
+
+NEAR = 1.5
+"""The factor within which a rate that is foretold is called right."""
+HEADS = ("case", "fitted on", "best ∝ N^", "keeping it", "foretold", "best there", "off by", "loses")
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """A case whose depth that was held out is searched."""
+
+    case: CarriedCase
+    fit: Transfer
+    valley: Valley
+
+    @cached_property
+    def rate(self) -> Interval | None:
+        """That is foretold."""
+        return self.fit.predicted(self.valley.size)
+
+    @property
+    def off(self) -> float:
+        """The greater of it and the best there over the smaller; NaN where one of both is none."""
+        if self.rate is None or self.valley.best is None:
+            return math.nan
+        return math.exp(abs(math.log(self.rate.value / self.valley.best.value)))
+
+    @property
+    def lost(self) -> Interval | None:
+        """Nats at the rung next to it, less those of the rung that the other seeds say is best, seed by seed."""
+        rung = foretold(self.fit, self.valley)
+        if rung is None or any((rung, seed) not in self.valley.trials for seed in self.valley.seeds):
+            return None
+        return self.valley.lost(rung)
+
+
+def held_out(known: Rows) -> list[HeldOut]:
+    """The cases whose search is over at every depth."""
+    found = []
+    for case in CASES:
+        fit, valley = transfers(case, known)
+        if all(one.found for one in (*fit.valleys, valley)):
+            found.append(HeldOut(case, fit, valley))
+    return found
+
+
+def page(known: Rows) -> str:
+    """The whole page."""
+    found = held_out(known)
+    told = [one for one in found if not math.isnan(one.off)]
+    near = sum(one.off <= NEAR for one in told)
+    losses = [one.lost.value for one in told if one.lost and math.isfinite(one.lost.value)]
+    return template(Path(__file__).with_name("page.md.j2")).render(
+        count=len(found),
+        cases=len(CASES),
+        told=len(told),
+        near=near,
+        factor=f"{NEAR:g}",
+        median=short(statistics.median(losses)) if losses else "–",
+        worst=short(max(losses)) if losses else "–",
+        inside=sum(_inside(one) for one in told),
+        steps=STEPS,
+        table="\n".join(table_lines(HEADS, [_row(one) for one in found])),
+    )
+
+
+def _inside(one: HeldOut) -> bool:
+    """Whether the best there lies within the interval that was foretold."""
+    assert one.rate is not None and one.valley.best is not None
+    return one.rate.low <= one.valley.best.value <= one.rate.high
+
+
+def _row(one: HeldOut) -> tuple[str, ...]:
+    rates = [scientific(valley.best.value) if valley.best else "–" for valley in one.fit.valleys]
+    depths = ", ".join(f"{n}: {rate}" for n, rate in zip(one.case.depths, rates, strict=True))
+    return (
+        one.case.key,
+        depths,
+        _number(one.fit.drift),
+        one.fit.verdict,
+        f"{one.case.held_out}: {_rate(one.rate)}",
+        _rate(one.valley.best),
+        "–" if math.isnan(one.off) else f"{one.off:.2f}",
+        _number(one.lost),
+    )
+
+
+def _rate(rate: Interval | None) -> str:
+    return f"{scientific(rate.value)} ({scientific(rate.low)} to {scientific(rate.high)})" if rate else "–"
+
+
+def _number(number: Interval | None) -> str:
+    if number is None:
+        return "–"
+    if math.isinf(number.value):
+        return "does not train"
+    return f"{number.value:+.3f} ({number.low:+.3f} to {number.high:+.3f})".replace("-", "−")
