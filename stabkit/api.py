@@ -430,7 +430,7 @@ def tolerance(
 ) -> "ToleranceResult":
     """Find the highest rate that each method tolerates at each depth, by forecasts from sixteen updates.
 
-    Under another optimiser than Adam, which the forecast does not know, by training for 250 updates.
+    Under an optimiser that the forecast does not know, by training for 250 updates.
 
     A coarse grid on one seed, then halving on three: without warm-up, to a factor 1.25.
 

@@ -63,15 +63,16 @@ def to_json(joined: Joined) -> dict[str, Any]:
     }
 
 
-def scored(runs: HeldOutRuns) -> tuple[str, ...]:
+def scored(runs: HeldOutRuns, joined: Joined) -> tuple[str, ...]:
     """A row of the table, by HEADS."""
     whole, (low, high) = runs.whole, runs.skill_interval
-    alike = whole.trained in (0, whole.n)
+    few = min(whole.trained, whole.n - whole.trained) < FAILED
+    own = f"{with_sign(whole.skill)} ({with_sign(low)} to {with_sign(high)})"
     return (
         str(whole.n),
         percent(whole.base_rate),
-        "–" if alike else short(whole.auc),
-        "– (all end alike)" if alike else f"{with_sign(whole.skill)} ({with_sign(low)} to {with_sign(high)})",
+        "–" if whole.trained in (0, whole.n) else short(whole.auc),
+        f"{with_sign(joined.known.within.skill(whole))} of all" if few else own,
         percent(whole.coverage),
         percent(whole.accuracy),
     )

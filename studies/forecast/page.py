@@ -75,7 +75,7 @@ def render(study: Study, evaluation: Evaluation, joined: Joined, command: str) -
         misses=[_miss(*miss) for miss in evaluation.misses],
         links=_links(evaluation),
         grid=[_verified(row, p) for row, p in evaluation.default_grid],
-        unseen=[(name, *joined_words.scored(runs)) for name, runs in joined_words.scores(joined)]
+        unseen=[(name, *joined_words.scored(runs, joined)) for name, runs in joined_words.scores(joined)]
         if joined.rows
         else [],
         unseen_heads=joined_words.HEADS,
@@ -184,7 +184,11 @@ def _miscalibrated(evaluation: Evaluation) -> str:
 
 def _unseen(joined: Joined) -> list[tuple[str, ...]]:
     """The table of the runs that are joined; nothing where there are none."""
-    return [(name, *joined_words.scored(runs)) for name, runs in joined_words.scores(joined)] if joined.rows else []
+    return (
+        [(name, *joined_words.scored(runs, joined)) for name, runs in joined_words.scores(joined)]
+        if joined.rows
+        else []
+    )
 
 
 def _harder(group: HeldOutGroup, scores: ForecastScores) -> tuple[str, ...]:

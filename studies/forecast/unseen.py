@@ -26,7 +26,8 @@ RESAMPLES = 1000
 NEARLY = 1.1
 """A rate this many times the corpus' highest still is its own: 0.032 beside 0.03."""
 FAILED = 8
-"""Runs that do not train, of which an optimiser's skill is judged at least."""
+"""Runs of either outcome from which on a group's own base rate says something; of those that do not train an optimiser
+has at least as many where it is given a forecast."""
 AXES: Mapping[str, Callable[[StudyRow], str]] = {
     "optimizer": lambda row: row.optimizer,
     "block": lambda row: row.block,
@@ -78,10 +79,10 @@ class HeldOutRuns:
         return {value: HeldOutRuns(tuple(rows), self.by, self.highest) for value, rows in groups.items()}
 
     def skill(self, group: ForecastScores) -> float:
-        """Brier skill of a group; where its runs all end alike, which its own base rate knows, against that of all; NaN
-        where all of them do."""
+        """Brier skill of a group; where fewer than FAILED of its runs end either way, which its own base rate all but
+        knows, against that of all; NaN where all of them end alike."""
         share = self.whole.base_rate
-        if 0 < group.trained < group.n:
+        if min(group.trained, group.n - group.trained) >= FAILED:
             return group.skill
         return 1 - group.brier / (share * (1 - share)) if 0 < share < 1 else math.nan
 

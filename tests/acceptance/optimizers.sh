@@ -6,6 +6,7 @@
 cd "$root"
 dev --version >/dev/null 2>&1 && dev libraries >/dev/null 2>&1
 python="$root/.venv/bin/python"
+text="--data $data --source de --target en"
 stabkit() { "$python" -m stabkit "$@"; }
 tiny="--depths 2 --steps 3 --max-tokens 128 --vocab 200 --hidden 16 --ffn 32 -q"
 
@@ -40,7 +41,11 @@ block "the study of 2026: its search, its table, its page" dev test tests/studie
 block "its rows are committed and it goes on where they end" bash -c "'$python' -m studies recent --data '$data' --source de --target en --rows docs/2026.csv --dry-run --out '$work/rec'"
 
 # — 4 forecast
-block "other optimisers are out of the forecast's range, and it says so" bash -c "'$python' -m stabkit sweep --models pre-ln --depths 6 --optimizer muon --warmup 0 --out '$work/f' 2>&1 | grep -q 'out of range'"
+block "AdamW and Muon, scored first by a fit without them, are joined" dev test tests/studies/test_later.py tests/studies/test_evaluation.py
+for name in adamw muon; do
+  block "a forecast under $name" bash -c "'$python' -m stabkit sweep --models pre-ln --arch decoder-only --block llama --depths 6 --lr 4e-3 --max-tokens 256 --seeds 5 --optimizer $name --warmup 0 $text --json -q --out '$work/f' >'$work/f.json' && '$python' -c \"import json; f = json.load(open('$work/f.json'))['runs'][0]['forecast']; assert f['p_trains'] is not None, f\""
+done
+block "other optimisers are out of the forecast's range, and it says so" bash -c "'$python' -m stabkit sweep --models pre-ln --depths 6 --optimizer lion --warmup 0 --out '$work/f' 2>&1 | grep -q 'out of range'"
 
 # — what it must show
 block "a newcomer's method with a wiring of two streams" dev test tests/test_docs.py -k two_streams

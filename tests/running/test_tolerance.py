@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -101,13 +101,15 @@ def test_widths_are_an_axis_too(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("word", ["trains", "stuck", "diverged", "early"])
 def test_under_another_optimiser_a_rate_is_judged_by_training(word: str) -> None:
-    """The forecast knows Adam alone."""
+    """Lion is none that the forecast knows; AdamW is one, with its usual decay."""
     spec = RunSpec(
         method="pre-ln",
         model=ModelConfig(encoder_layers=0, decoder_layers=2),
-        train=TrainConfig(optimizer="muon", steps=tolerance.JUDGED, warmup=0),
+        train=TrainConfig(optimizer="lion", steps=tolerance.JUDGED, warmup=0),
     )
     assert tolerance.updates(spec) == 250
+    known = TrainConfig(optimizer="adamw", weight_decay=0.1, warmup=0)
+    assert tolerance.updates(replace(spec, train=known)) == 16
     judged = SimpleNamespace(spec=spec, outcome=SimpleNamespace(word=word), forecast=None)
     assert tolerance.probability(cast(Any, judged)) == {"trains": 1.0, "early": None}.get(word, 0.0)
 
