@@ -12,7 +12,8 @@ from stabkit.figures.depth.transfer import PICTURE
 from stabkit.figures.shared.words import percent, plain, short
 from stabkit.report.cards import card
 from stabkit.report.frame import ASSETS, shell, template
-from stabkit.results.transfer import Interval, Transfer, Valley
+from stabkit.results.intervals import Interval
+from stabkit.results.transfer import Transfer, Valley
 from stabkit.results.words import scientific
 from stabkit.running.transfer import RatesSearched
 from stabkit.storage.folder import write_file

@@ -1,10 +1,11 @@
-"""95 % intervals: of a mean of a few values (Student's t), of a share (Wilson)."""
+"""95 % intervals: of a mean of a few values (Student's t), of a share (Wilson); a number with its own."""
 
 from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 T_975 = {1: 12.71, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262}
 T_975 |= {14: 2.145, 19: 2.093, 29: 2.045}
@@ -29,3 +30,32 @@ def wilson(share: float, count: int) -> tuple[float, float]:
     middle = (share + square / (2 * count)) / (1 + square / count)
     reach = Z_975 / (1 + square / count) * math.sqrt(share * (1 - share) / count + square / (4 * count**2))
     return max(0.0, middle - reach), min(1.0, middle + reach)
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A number with its 95 % interval; of one seed NaN at both ends."""
+
+    value: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, values: Sequence[float], more: float = 0.0) -> Interval:
+        """The mean of one a seed; `more`: another uncertainty of it, half an interval."""
+        middle = statistics.fmean(values)
+        reach = math.hypot(half(values), more) if len(values) > 1 else math.nan
+        return cls(middle, middle - reach, middle + reach)
+
+    def widened(self, reach: float) -> Interval:
+        """At least so wide on either side."""
+        return Interval(self.value, min(self.low, self.value - reach), max(self.high, self.value + reach))
+
+    def turned(self, of: Callable[[float], float]) -> Interval:
+        """Through an increasing function."""
+        return Interval(of(self.value), of(self.low), of(self.high))
+
+    def to_json(self) -> dict[str, float | None]:
+        """Plain JSON values."""
+        names = ("value", "low", "high")
+        return {name: number if math.isfinite(number := getattr(self, name)) else None for name in names}

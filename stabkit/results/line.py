@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from stabkit.results import intervals
+from stabkit.results.intervals import Interval
 
 FEWEST, SPAN = 3, 4.0
 """Depths, and deepest over shallowest, that a fit over depth needs."""
@@ -58,3 +59,23 @@ def exponent(points: Iterable[tuple[float, float]]) -> tuple[float, float, float
         return None
     fit = line(*np.log(np.array(held)).T)
     return fit.slope, fit.slope - fit.half, fit.slope + fit.half
+
+
+Points = Mapping[int, Sequence[tuple[float, float]]]
+"""{seed: its (x, y)}."""
+
+
+def slope(points: Points) -> Interval:
+    """Of a line a seed: their mean with Student's interval, no narrower than the points scatter around one line of all,
+    for where no line holds the seeds may agree and the points do not."""
+    own = Interval.of([line(*zip(*some, strict=True)).slope for some in points.values()])
+    return own.widened(scatter(points)[0])
+
+
+def scatter(points: Points) -> tuple[float, float]:
+    """(half the interval of the slope, half that of a new point) of one line through the points of all seeds."""
+    every = [point for some in points.values() for point in some]
+    if len(every) < 3:
+        return 0.0, 0.0
+    fit, degrees = line(*zip(*every, strict=True)), len(every) - 2
+    return fit.half, intervals.quantile(degrees) * math.sqrt(fit.residual / degrees)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -24,7 +24,8 @@ from typing import Any, Literal
 import numpy as np
 
 from stabkit.results import intervals
-from stabkit.results.line import Line, line
+from stabkit.results.intervals import Interval
+from stabkit.results.line import Line, line, scatter, slope
 
 Axis = Literal["depth", "width"]
 Verdict = Literal["carries", "drifts", "cannot tell"]
@@ -52,35 +53,6 @@ def rungs(low: float, high: float) -> tuple[float, ...]:
     """Rates about a factor √2 apart, from `low` to `high`."""
     count = max(1, round(OCTAVE * math.log2(high / low)))
     return tuple(float(f"{low * (high / low) ** (i / count):.3g}") for i in range(count + 1))
-
-
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """A number with its 95 % interval; of one seed NaN at both ends."""
-
-    value: float
-    low: float
-    high: float
-
-    @classmethod
-    def of(cls, values: Sequence[float], more: float = 0.0) -> Interval:
-        """The mean of one a seed; `more`: another uncertainty of it, half an interval."""
-        middle = statistics.fmean(values)
-        half = math.hypot(intervals.half(values), more) if len(values) > 1 else math.nan
-        return cls(middle, middle - half, middle + half)
-
-    def widened(self, half: float) -> Interval:
-        """At least so wide on either side."""
-        return Interval(self.value, min(self.low, self.value - half), max(self.high, self.value + half))
-
-    def turned(self, of: Callable[[float], float]) -> Interval:
-        """Through an increasing function."""
-        return Interval(of(self.value), of(self.low), of(self.high))
-
-    def to_json(self) -> dict[str, float | None]:
-        """Plain JSON values."""
-        names = ("value", "low", "high")
-        return {name: number if math.isfinite(number := getattr(self, name)) else None for name in names}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -276,33 +248,25 @@ class Transfer:
         """{seed: the line through its best rates, in log2 of both}; none of fewer than two sizes with a best rate."""
         if len(self.found) < 2:
             return {}
-        x = [math.log2(valley.size) for valley in self.found]
-        return {seed: line(x, [valley.by_seed[seed] for valley in self.found]) for seed in self.found[0].seeds}
+        return {seed: line(*zip(*points, strict=True)) for seed, points in self._points.items()}
 
-    @cached_property
-    def _scatter(self) -> tuple[float, float]:
-        """(half the interval of the slope, half that of a new point at the line) of one line through all of them: where
-        no power law holds, the seeds may agree and the points do not."""
-        points = [(math.log2(valley.size), best) for valley in self.found for best in valley.by_seed.values()]
-        if len(points) < 3:
-            return 0.0, 0.0
-        fit, degrees = line(*zip(*points, strict=True)), len(points) - 2
-        return fit.half, intervals.quantile(degrees) * math.sqrt(fit.residual / degrees)
+    @property
+    def _points(self) -> dict[int, list[tuple[float, float]]]:
+        """{seed: (log2 of the size, log2 of its best rate)}."""
+        seeds = self.valleys[0].seeds
+        return {seed: [(math.log2(one.size), one.by_seed[seed]) for one in self.found] for seed in seeds}
 
     @property
     def drift(self) -> Interval | None:
         """p of best ∝ size^p, over seeds; None of fewer than two sizes with a best rate."""
-        if not self._lines:
-            return None
-        own = Interval.of([fit.slope for fit in self._lines.values()])
-        return own.widened(self._scatter[0])
+        return slope(self._points) if self._lines else None
 
     def predicted(self, size: int) -> Interval | None:
         """The best rate at a size, by the law."""
         if not self._lines:
             return None
         at = [fit.slope * math.log2(size) + fit.level for fit in self._lines.values()]
-        return Interval.of(at, self._scatter[1]).turned(lambda log: 2**log)
+        return Interval.of(at, scatter(self._points)[1]).turned(lambda log: 2**log)
 
     @cached_property
     def regret(self) -> Interval | None:

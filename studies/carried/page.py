@@ -10,7 +10,8 @@ from pathlib import Path
 
 from stabkit.figures.shared.words import short
 from stabkit.report.frame import template
-from stabkit.results.transfer import Interval, Transfer, Valley
+from stabkit.results.intervals import Interval
+from stabkit.results.transfer import Transfer, Valley
 from stabkit.results.words import scientific
 from studies.carried.cases import CASES, STEPS, CarriedCase
 from studies.carried.rows import Rows

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stabkit.results.transfer import Interval, Transfer, Trial, Valley, rungs
+from stabkit.results.intervals import Interval
+from stabkit.results.transfer import Transfer, Trial, Valley, rungs
 
 RUNGS = rungs(1e-4, 1e-1)
 SEEDS = (0, 1, 2)
