@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from stabkit.errors import StoreError
-from studies.numbers import Number
+from stabkit.results.intervals import Interval
 
 FILE = "step_cost.csv"
 READ = ("kind", "name", "ratio", "low", "high", "second", "second_low", "second_high")
@@ -22,9 +22,9 @@ class StepCost:
     kind: str
     """method, or optimizer."""
     name: str
-    ratio: Number
+    ratio: Interval
     """A step's time over Pre-LN's, or over Adam's."""
-    second: Number | None
+    second: Interval | None
     """What its second implementation takes over ours; None where there is none."""
 
 
@@ -50,8 +50,8 @@ def _cost(row: Mapping[str, str]) -> StepCost:
     return StepCost(row["kind"], row["name"], _ratio(row, "ratio", "low", "high"), second)
 
 
-def _ratio(row: Mapping[str, str], *names: str) -> Number:
+def _ratio(row: Mapping[str, str], *names: str) -> Interval:
     value, low, high = (float(row[name]) for name in names)
     if not 0 < low <= value <= high < math.inf:
         raise ValueError(f"{value:g} ({low:g} to {high:g}) is no ratio of two times within its interval")
-    return Number(value, low, high)
+    return Interval(value, low, high)

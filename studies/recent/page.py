@@ -138,7 +138,7 @@ def write(study: Study, path: Path, command: str) -> dict[str, Any]:
         "sentences": sentences.paragraphs(table),
         "rows": str(study.path),
         "missing": len(study.missing),
-        "table": [{**asdict(cell), "label": cell.label} for cell in table.cells],
+        "table": [_json(cell) for cell in table.cells],
         "correlations": [
             {"depth": depth, "value": found[0], "methods": found[1]}
             for depth in table.depths
@@ -146,6 +146,11 @@ def write(study: Study, path: Path, command: str) -> dict[str, Any]:
         ],
         "claims": [{"id": f.claim.key, "verdict": f.verdict, "measured": f.measured} for f in findings(study)],
     }
+
+
+def _json(cell: RecentCell) -> dict[str, Any]:
+    numbers = {name: number and number.to_json() for name, number in (("loss", cell.loss), ("less", cell.less))}
+    return {**asdict(cell), **numbers, "label": cell.label}
 
 
 @np.errstate(all="ignore")

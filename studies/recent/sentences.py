@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from stabkit.claims.evidence import MARGIN
@@ -73,11 +74,11 @@ def shown(table: RecentTable) -> list[str]:
     for depth in SEEDED:
         for optimizer in OPTIMIZERS:
             cells = [
-                cell for cell in table.of(optimizer, depth, whole=False) if cell.less and cell.less.high is not None
+                cell for cell in table.of(optimizer, depth, whole=False) if cell.less and not math.isnan(cell.less.high)
             ]
             if not cells:
                 continue
-            below = [cell.label for cell in cells if cell.less and (cell.less.high or 0.0) <= -MARGIN]
+            below = [cell.label for cell in cells if cell.less and cell.less.high <= -MARGIN]
             names = several(below, len(cells)) if below else f"none of {len(cells)}"
             told.append(f"under {NAMES[optimizer]} at {depth} layers {names}")
     if not told:
@@ -91,7 +92,7 @@ def starts(table: RecentTable) -> list[str]:
     for optimizer in OPTIMIZERS:
         for depth in SEEDED:
             cells = [cell for cell in table.of(optimizer, depth, whole=False) if cell.variant in (MHC, *STARTS)]
-            if len(cells) == 1 + len(STARTS) and all(cell.loss and cell.loss.high is not None for cell in cells):
+            if len(cells) == 1 + len(STARTS) and all(cell.loss and not math.isnan(cell.loss.high) for cell in cells):
                 parts = [
                     f"{_start(cell)} {with_interval(cell.loss, 3)} at {written(cell.best.rate)}"
                     for cell in cells

@@ -13,9 +13,9 @@ from functools import cached_property
 from scipy.stats import spearmanr
 
 from stabkit import methods
+from stabkit.results.intervals import Interval
 from studies import ladder
 from studies.ladder import BestRate
-from studies.numbers import Number, mean
 from studies.recent.design import FIRST, OPTIMIZERS, RUNGS, SEARCHING, models
 from studies.rows import StudyRow
 
@@ -37,9 +37,9 @@ class RecentCell:
     """Whether its search is over, with a best rate or with none that has a loss."""
     tried: int
     """How many rates."""
-    loss: Number | None
+    loss: Interval | None
     """Over the other seeds, at that rate; None where there are none."""
-    less: Number | None
+    less: Interval | None
     """The same less Pre-LN's, seed by seed, each at its own best rate."""
     mixing: float
     """The largest gain of its mixings over all runs at that rate; 1 where nothing mixes."""
@@ -135,7 +135,7 @@ def variant(row: StudyRow) -> str:
     return ":".join(filter(None, (row.method, row.options)))
 
 
-def _mean(values: Iterable[float]) -> Number | None:
+def _mean(values: Iterable[float]) -> Interval | None:
     """None where one is infinite: a seed that diverged has no loss to average."""
     held = list(values)
-    return mean(held) if held and all(map(math.isfinite, held)) else None
+    return Interval.of(held) if held and all(map(math.isfinite, held)) else None
