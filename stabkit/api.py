@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from stabkit.report.result import (
         AuditResult,
         CallListener,
+        CoordinatesResult,
         ModelSurface,
         ProbeResult,
         SweepResult,
@@ -644,6 +645,7 @@ def probe(
     factory: Annotated[str | Callable[..., Any], Argument("package.module:function, called with a depth.", "FACTORY")],
     depths: OwnDepths = None,
     *,
+    widths: OwnWidths = None,
     blocks: Blocks = None,
     seeds: Seeds = SEEDS,
     steps: OwnSteps = 16,
@@ -656,11 +658,14 @@ def probe(
     run_timeout: RunTimeout = 0.0,
     fresh: Fresh = False,
     listener: "CallListener | None" = None,
-) -> "ProbeResult":
+) -> "ProbeResult | CoordinatesResult":
     """Probe your own model over depths before you train it: will it train, which link breaks, and what mends it?
 
     factory(depth) returns a model, (model, loss), (model, loss, optimizer) or (model, loss, optimizer, scheduler), with
     loss(model, step) on the batch of that step. Exits with 7 where it is likely stuck.
+
+    With `widths` a factory(depth, width) is probed at one depth: do its coordinates keep their size over width, which
+    is what lets a rate carry over?
 
     From Python `factory` may be the function itself, if a fresh process can import it (not one of `__main__`), and
     nothing exits: `.verdict` says it. Raises UsageError where the factory cannot be called or gives no result at any
@@ -675,8 +680,9 @@ def probe(
     del values["listener"]
     from stabkit.options import probe as options
     from stabkit.options.lines import line
-    from stabkit.report.result import ProbeResult, Silent
+    from stabkit.report.result import CoordinatesResult, ProbeResult, Silent
     from stabkit.results.own import series
+    from stabkit.results.own.coordinates import coordinates
     from stabkit.results.own.cure import Cure
     from stabkit.results.own.judged import TRIED, judged
     from stabkit.running import probes
@@ -692,18 +698,20 @@ def probe(
             done = probes.run(asked, execute, tell, ended)
         if done.results:
             series.refuse(done.results)
-        found = judged(done.results) if done.results else None
+        found = judged(done.results) if done.results and asked.widths == (None,) else None
         cures: list[Cure] = []
         if found is not None and not no_cures and found.worst.word in TRIED:
             limit = asked.cure_time or time.monotonic() - begin
             cures = probes.cures(asked, found.worst.lr, execute, limit, following.probing)
-    if found is None:
+    if not done.results:
         _, lost = done.lost[0]
         log = f"; the whole traceback: {lost.log}" if lost.log else ""
         raise UsageError(f"{asked.factory} gave no result at any depth: {lost.reason}{log}")
     if listener is None:
         for cell, lost in done.lost:
             warn(f"depth {cell.depth}, seed {cell.seed} has no result: {lost.reason}")
+    if found is None:
+        return CoordinatesResult(call=following.command, request=asked, done=done, found=coordinates(done.results))
     return ProbeResult(call=following.command, request=asked, done=done, judged=replace(found, cures=tuple(cures)))
 
 

@@ -32,6 +32,7 @@ def probe(options: Options) -> tuple[ProbeRequest, ExecutorOptions]:
         blocks=options["blocks"] or "",
         cure_time=ranges.real("--cure-time", options["cure_time"], 0.0, 1e9),
         fresh=options["fresh"],
+        widths=_widths(options["widths"], depths),
         out=machine.output(options["out"]),
     )
     if (count := len(asked.specs())) > MOST:
@@ -39,6 +40,18 @@ def probe(options: Options) -> tuple[ProbeRequest, ExecutorOptions]:
     _, place = machine.executor({**options, "executor": "processes", "scheduler": ""})
     workers = min(machine.workers(place.workers, "cpu"), len(asked.specs()))
     return asked, ExecutorOptions(workers=workers, run_timeout=place.run_timeout)
+
+
+def _widths(given: Any, depths: Any) -> tuple[int | None, ...]:
+    """Those asked for, at one depth; raises UsageError for one of them alone, and for several depths."""
+    if given in (None, ""):
+        return (None,)
+    widths = ranges.wholes("--widths", given, 1, 1_000_000)
+    if len(widths) < 2:
+        raise UsageError(f"one width is no axis; give several: --widths {widths[0]},{2 * widths[0]}")
+    if depths in (None, "") or len(ranges.wholes("--depths", depths, 1, 10_000)) > 1:
+        raise UsageError("--widths goes with one depth: --depths 4")
+    return tuple(sorted(widths))
 
 
 def name(factory: str | Callable[..., Any]) -> str:

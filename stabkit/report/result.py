@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from stabkit.errors import warn
+from stabkit.results.own.coordinates import Coordinate
 from stabkit.results.own.judged import Judged
 from stabkit.results.own.trial import ModelTrial
 from stabkit.running.execute import Listener, RequestResult
@@ -346,6 +347,47 @@ class ProbeResult:
 
     def _repr_html_(self) -> str:
         return _shown(self.verdict, self.links)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CoordinatesResult:
+    """Of `probe(widths=…)`: the sizes of a user's own model over its width."""
+
+    call: str
+    request: ProbeRequest
+    done: Done[ProbeSpec, ModelCell]
+    found: Sequence[Coordinate]
+
+    @cached_property
+    def runs(self) -> pd.DataFrame:
+        """A row a coordinate and width: coordinate, width, size (geometric mean over seeds)."""
+        import pandas as pd
+
+        rows = [(one.key, width, size) for one in self.found for width, size in one.sizes.items()]
+        return pd.DataFrame(rows, columns=["coordinate", "width", "size"])
+
+    @property
+    def failed(self) -> Sequence[tuple[ProbeSpec, Lost]]:
+        """The cells without a result, and why."""
+        return self.done.lost
+
+    @property
+    def verdict(self) -> str:
+        """One sentence: whether every coordinate keeps its size."""
+        from stabkit.report.own.coordinates import answer
+
+        return answer(self.found)
+
+    @cached_property
+    def page(self) -> Path:
+        """The HTML page, written when it is first asked for."""
+        from stabkit.report.own import coordinates  # pandas and matplotlib
+
+        lost = [f"{spec.name}: {lost.text}" for spec, lost in self.done.lost]
+        return coordinates.write(self.found, self.request, lost, self.call)
+
+    def _repr_html_(self) -> str:
+        return _shown(self.verdict, self.runs)
 
 
 @dataclass(frozen=True, kw_only=True)

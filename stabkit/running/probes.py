@@ -38,13 +38,17 @@ class ProbeSpec:
     seed: int
     change: str = ""
     """What is changed to try a cure."""
+    width: int | None = None
+    """None: the factory's own."""
 
     @property
     def name(self) -> str:
-        """`gpt-12L-lr0.001-s0`."""
+        """`gpt-12L-d64-lr0.001-s0`."""
         depth, lr = "" if self.depth is None else f"{self.depth}L", f"lr{self.lr:g}" if self.lr else ""
+        width = f"d{self.width}" if self.width else ""
         change = re.sub(r"[^\w-]", "", self.change.replace("/", "-over-").replace("*", "-times-"))
-        return "-".join(word for word in (self.factory.rpartition(":")[2], depth, lr, f"s{self.seed}", change) if word)
+        words = (self.factory.rpartition(":")[2], depth, width, lr, f"s{self.seed}", change)
+        return "-".join(word for word in words if word)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -68,12 +72,15 @@ class ProbeRequest:
     cure_time: float = 0.0
     """Seconds for trying changes; 0: as long again as the probe took."""
     changes: tuple[str, ...] = ("",)
+    widths: tuple[int | None, ...] = (None,)
+    """Of a factory(depth, width)."""
 
     def specs(self) -> list[ProbeSpec]:
         """By depth, rate, seed and change."""
         return [
-            ProbeSpec(factory=self.factory, depth=depth, lr=lr, seed=seed, change=change)
+            ProbeSpec(factory=self.factory, depth=depth, lr=lr, seed=seed, change=change, width=width)
             for depth in sorted(self.depths, key=lambda depth: depth or 0)
+            for width in self.widths
             for lr in self.lrs
             for seed in self.seeds
             for change in self.changes
@@ -87,6 +94,7 @@ class ProbeRequest:
             "factory": spec.factory,
             "here": self.here,
             "depth": spec.depth,
+            "width": spec.width,
             "seed": spec.seed,
             "lr": spec.lr,
             "warmup": self.warmup,

@@ -56,6 +56,7 @@ block "at least twelve cases are held out" bash -c "[ \$(cut -d, -f1 docs/transf
 # — 5 widths
 block "over widths, of a factory" bash -c "cd '$work' && '$python' -m stabkit transfer model:gpt --depths 2 --widths 16,32 --steps 20 --seeds 0 --lr 1e-3..1e-1 --out '$work/o'"
 block "over widths, of a method" stabkit transfer --models pre-ln --depths 2 --hidden 16,32 --ffn 2x --vocab 200 --max-tokens 64 --steps 20 --arch decoder-only --lr 1e-3..1e-1 --seeds 0 --out "$work/o"
+block "coordinates over width, with the same words" bash -c "cd '$work' && '$python' -m stabkit probe model:gpt --depths 2 --widths 16,32,64 --json --out '$work/o' >'$work/w.json' && '$python' -c \"import json; d = json.load(open('$work/w.json')); assert d['verdict'] in ('carries', 'drifts', 'cannot tell') and d['coordinates'], d\""
 # — bad input
 refused() { # exit code 2, one line, and in it this text
   local text=$1; shift

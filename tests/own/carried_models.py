@@ -68,3 +68,23 @@ def raising(depth: int):
 
 def leaving(depth: int):
     sys.exit(3)
+
+
+def scaled(depth: int, width: int):
+    """μP: entries of hidden matrices of order 1/√d whose rate falls as 1/d, scores divided by d, the rest as it is."""
+    model = Tiny(depth, width)
+    for block in model.blocks:
+        nn.init.normal_(block[1].weight, std=1 / math.sqrt(width))
+    nn.init.normal_(model.embed.weight)
+    nn.init.normal_(model.head.weight)
+    model.head.register_forward_pre_hook(lambda module, given: given[0] / width)
+    hidden = [block[1].weight for block in model.blocks]
+    own = {id(p) for p in hidden}
+    rest = [p for p in model.parameters() if id(p) not in own]
+    groups = [{"params": hidden, "lr": 1e-2 * 16 / width}, {"params": rest, "lr": 1e-2}]
+    return model, loss, torch.optim.Adam(groups)
+
+
+def narrow(depth: int, width: int):
+    """As wide whatever it is asked for."""
+    return Tiny(depth, 8), loss

@@ -23,6 +23,7 @@ def told(name: str, out: Path, depth: int | None = 4, **asked: object) -> dict[s
         "factory": f"{MODULE}:{name}",
         "here": ROOT,
         "depth": depth,
+        "width": None,
         "seed": 0,
         "lr": 0.0,
         "warmup": None,

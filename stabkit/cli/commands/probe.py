@@ -11,7 +11,7 @@ from stabkit.cli.signals import Signals
 from stabkit.errors import FailedRuns, Undecided, Unstable
 from stabkit.report import json_document
 from stabkit.report.own import links
-from stabkit.report.result import ProbeResult
+from stabkit.report.result import CoordinatesResult, ProbeResult
 
 
 def probe(invocation: Invocation) -> None:
@@ -20,6 +20,9 @@ def probe(invocation: Invocation) -> None:
     with Signals(screen.command):
         result = api.probe(**invocation.given, listener=screen)
         page = result.page
+    if isinstance(result, CoordinatesResult):
+        _coordinates(result, json=invocation.flag("json"), strict=invocation.flag("strict"))
+        return
     if invocation.flag("json"):
         body = links.body(result.judged, result.done, result.request, page)
         console.document(json_document.text({"schema": json_document.SCHEMA, **body}))
@@ -27,6 +30,38 @@ def probe(invocation: Invocation) -> None:
         _table(result, quiet=invocation.flag("quiet"))
         console.say(f"report: {page}")
     _end(result, strict=invocation.flag("strict"), no_fail=invocation.flag("no_fail"))
+
+
+def _coordinates(result: CoordinatesResult, *, json: bool, strict: bool) -> None:
+    """`--widths`: a row a coordinate; raises FailedRuns, and with --strict Unstable where one drifts."""
+    from stabkit.report.own import coordinates as page
+    from stabkit.results.own.coordinates import overall
+
+    verdict = overall(result.found)
+    if json:
+        body = {
+            "schema": json_document.SCHEMA,
+            "report": str(result.page),
+            "answer": result.verdict,
+            "verdict": verdict,
+            "coordinates": [one.to_json() for one in result.found],
+        }
+        console.document(json_document.text(body))
+    else:
+        console.paragraph(result.verdict)
+        console.say()
+        heads = ("width", *map(str, page.widths(result.found)), "exponent", "verdict")
+        console.table(
+            "Size a coordinate",
+            heads,
+            [(label, *sizes, law, said) for label, sizes, law, said in page.rows(result.found)],
+        )
+        console.say(f"report: {result.page}")
+    if result.failed:
+        spec, first = result.failed[0]
+        raise FailedRuns(f"{spec.name} has no result: {first.reason}")
+    if strict and verdict == "drifts":
+        raise Unstable("coordinates drift with width; without --strict this ends with 0")
 
 
 def _end(result: ProbeResult, *, strict: bool, no_fail: bool) -> None:

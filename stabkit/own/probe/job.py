@@ -1,7 +1,7 @@
 """What a worker does for one cell of a probe: call the user's factory, update, store what was recorded.
 
-{"kind": "probe", "id": NAME, "factory": "package.module:function", "here": DIR, "depth": 12 | null, "seed": 0,
- "lr": 0.001, "warmup": null, "steps": 16, "blocks": "", "change": "",
+{"kind": "probe", "id": NAME, "factory": "package.module:function", "here": DIR, "depth": 12 | null, "width": 64 | null,
+ "seed": 0, "lr": 0.001, "warmup": null, "steps": 16, "blocks": "", "change": "",
  "ramped": true, "out": DIR, "fresh": false}
 
 The user's code runs here and nowhere else. Its answer is JSON: {"folder": PROBE_ID, "reused": …}, or {"failed": in one
@@ -49,11 +49,11 @@ def _probed(
     tell: Callable[[dict[str, Any]], None],
     begin: float,
 ) -> dict[str, Any]:
-    as_is = make(function, job["factory"], job["depth"], job["seed"], job["lr"], job["warmup"])
+    as_is = make(function, job["factory"], job["depth"], job["seed"], job["lr"], job["warmup"], job["width"])
     made = changed(as_is, job["change"]) if job["change"] else as_is
     if made is None:
         raise UsageError(NOTHING_TO_CHANGE)
-    names = ("factory", "depth", "seed", "lr", "warmup", "steps", "blocks", "change", "ramped")
+    names = ("factory", "depth", "width", "seed", "lr", "warmup", "steps", "blocks", "change", "ramped")
     probe_id = key(job, made, [{name: job[name] for name in names}, PROBE_VERSION, READ])
     if job["fresh"]:
         if probe_id in shelf:

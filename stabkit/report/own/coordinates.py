@@ -1,0 +1,87 @@
+"""The page of `stabkit probe --widths`: do coordinates keep their size over width?"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stabkit.figures.depth.coordinates import PICTURE
+from stabkit.figures.shared.words import plain, short
+from stabkit.report.cards import card
+from stabkit.report.frame import ASSETS, shell, template
+from stabkit.results.intervals import Interval
+from stabkit.results.own.coordinates import LEVEL, Coordinate, overall
+from stabkit.storage.folder import write_file
+
+if TYPE_CHECKING:
+    from stabkit.running.probes import ProbeRequest
+
+TITLE = "Do coordinates keep their size over width?"
+
+
+def write(found: Sequence[Coordinate], asked: ProbeRequest, lost: Sequence[str], command: str) -> Path:
+    """Write the page; returns where."""
+    name = asked.factory.replace(":", "-").replace(".", "-")[:60]
+    key = hashlib.sha256(repr((asked.depths, asked.widths, asked.seeds, asked.lrs, asked.steps)).encode()).hexdigest()
+    path = asked.out / "reports" / f"probe-{name}-widths-{key[:4]}.html"
+    write_file(path, render(found, asked, lost, command).encode())
+    return path
+
+
+@np.errstate(all="ignore")
+def render(found: Sequence[Coordinate], asked: ProbeRequest, lost: Sequence[str], command: str) -> str:
+    """The page as one HTML file."""
+    return template(ASSETS / "coordinates.html.j2").render(
+        **shell(TITLE, command, answer(found)),
+        card=card(PICTURE, PICTURE.select(found), found),
+        heads=[str(width) for width in widths(found)],
+        table=rows(found),
+        steps=asked.steps,
+        seeds=len(asked.seeds),
+        level=f"{LEVEL:g}",
+        lost=[plain(one) for one in lost],
+        switches=[],
+        group_switches=[],
+    )
+
+
+def answer(found: Sequence[Coordinate]) -> str:
+    """The sentence."""
+    verdict = overall(found)
+    if verdict == "carries":
+        return f"Every coordinate keeps its size over width: no exponent beyond ±{LEVEL:g}."
+    wrong = [one for one in found if one.verdict == verdict]
+    told = "; ".join(f"{one.label}, d^{law(one.law)}" for one in wrong)
+    if verdict == "drifts":
+        return f"Coordinates drift with width: {told}."
+    return f"Whether coordinates keep their size over width, these runs cannot tell: {told}."
+
+
+def widths(found: Sequence[Coordinate]) -> list[int]:
+    """Those of any coordinate."""
+    return sorted({width for one in found for width in one.sizes})
+
+
+def rows(found: Sequence[Coordinate]) -> list[tuple[str, list[str], str, str]]:
+    """(label, its size at every width, exponent, verdict)."""
+    return [
+        (
+            one.label,
+            [short(one.sizes[width], 3) if width in one.sizes else "–" for width in widths(found)],
+            law(one.law),
+            one.verdict,
+        )
+        for one in found
+    ]
+
+
+def law(exponent: Interval | None) -> str:
+    """`0.91 (0.85 to 0.97)`."""
+    if exponent is None:
+        return "–"
+    low, value, high = (f"{number:.2f}".replace("-", "−") for number in (exponent.low, exponent.value, exponent.high))
+    return value if low == "nan" else f"{value} ({low} to {high})"

@@ -1,0 +1,108 @@
+"""Do a model's coordinates keep their size over width? μP's coordinate check (Yang et al. 2021) of a user's
+factory(depth, width): sizes a coordinate, their law in the width, a verdict each.
+
+    size ∝ d^p by a line in logarithms a seed; p = 0 is what lets a rate carry over
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from stabkit.errors import UsageError
+from stabkit.results.intervals import Interval
+from stabkit.results.line import slope
+from stabkit.results.own.cell import ModelCell
+from stabkit.results.transfer import Verdict
+
+LEVEL = 0.25
+"""An exponent below it counts as none: twice the width changes a size by less than a fifth."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Coordinate:
+    """One size over width."""
+
+    key: str
+    label: str
+    sizes: Mapping[int, float]
+    """{width: geometric mean over seeds}, where it was found."""
+    law: Interval | None
+    """p; None of fewer than two widths."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """`carries`: the whole interval lies within LEVEL of 0; `drifts`: it lies beyond, on one side."""
+        if self.law is None or math.isnan(self.law.high):
+            return "cannot tell"
+        if -LEVEL <= self.law.low and self.law.high <= LEVEL:
+            return "carries"
+        return "drifts" if self.law.low > LEVEL or self.law.high < -LEVEL else "cannot tell"
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        sizes = [{"width": width, "size": size} for width, size in self.sizes.items()]
+        law = self.law.to_json() if self.law else None
+        return {"coordinate": self.key, "verdict": self.verdict, "exponent": law, "sizes": sizes}
+
+
+def _moved(site: str, step: int) -> Callable[[ModelCell], float]:
+    """Root mean square a coordinate of what the output, or the scores, have moved by; `step` −1: the last."""
+
+    def size(cell: ModelCell) -> float:
+        update = cell.records["update"]
+        if site not in update.sites:
+            return math.nan
+        at = update.steps[-1] if step < 0 else step
+        across = cell.facts.width if site == "state" else 1  # a fixed number of scores
+        return update.value(site, int(at)) / math.sqrt(across)
+
+    return size
+
+
+def _stream(cell: ModelCell) -> float:
+    return float(cell.records["update"].at("state@size")[0])
+
+
+COORDINATES: tuple[tuple[str, str, Callable[[ModelCell], float]], ...] = (
+    ("stream", "the last state before any update", _stream),
+    ("update_first", "what update 1 moves it by", _moved("state", 1)),
+    ("update", "what all updates move it by", _moved("state", -1)),
+    ("scores_first", "what update 1 moves the scores by", _moved("logits", 1)),
+    ("scores", "what all updates move the scores by", _moved("logits", -1)),
+)
+"""(key, label, its root mean square a coordinate); of scores, whose number does not grow, their length."""
+
+
+def coordinates(cells: Sequence[ModelCell]) -> list[Coordinate]:
+    """Those of cells of one depth and rate at several widths; raises UsageError where the widths do not differ."""
+    widths = sorted({cell.facts.width for cell in cells})
+    if len(widths) < 2:
+        raise UsageError(
+            f"{cells[0].facts.factory}: the model's state is {widths[0]} wide whatever width it is asked for; "
+            "the factory is to build as wide a model as its second argument says"
+        )
+    return [found for key, label, size in COORDINATES if (found := _coordinate(key, label, size, cells)).sizes]
+
+
+def _coordinate(key: str, label: str, size: Callable[[ModelCell], float], cells: Sequence[ModelCell]) -> Coordinate:
+    points: dict[int, list[tuple[float, float]]] = {}
+    for cell in sorted(cells, key=lambda cell: cell.facts.width):
+        value = size(cell) if 1 in cell.records["update"].steps else math.nan
+        if 0 < value < math.inf:
+            points.setdefault(cell.facts.seed, []).append((math.log(cell.facts.width), math.log(value)))
+    logs: dict[int, list[float]] = {}
+    for some in points.values():
+        for x, y in some:
+            logs.setdefault(round(math.exp(x)), []).append(y)
+    whole = {seed: some for seed, some in points.items() if len(some) > 1}
+    sizes = {width: math.exp(sum(values) / len(values)) for width, values in sorted(logs.items())}
+    return Coordinate(key=key, label=label, sizes=sizes, law=slope(whole) if whole else None)
+
+
+def overall(found: Sequence[Coordinate]) -> Verdict:
+    """Of all: `drifts` where one does, `carries` where all do."""
+    verdicts = {one.verdict for one in found}
+    return "drifts" if "drifts" in verdicts else "carries" if verdicts == {"carries"} else "cannot tell"

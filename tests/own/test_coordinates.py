@@ -1,0 +1,95 @@
+"""`stabkit probe --widths`: coordinates over width, their laws, their verdicts."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import stabkit
+from stabkit.errors import UsageError
+from stabkit.report.own import coordinates as page
+from stabkit.report.result import CoordinatesResult
+from stabkit.results.intervals import Interval
+from stabkit.results.own.coordinates import Coordinate, coordinates, overall
+from tests.commands import stabkit as command
+from tests.commands import strict
+from tests.own.probing import cell
+
+MODULE = "tests.own.carried_models"
+WIDTHS = (16, 32, 64)
+
+
+def probed(name: str, out: Path) -> CoordinatesResult:
+    found = stabkit.probe(f"{MODULE}:{name}", depths=2, widths=WIDTHS, seeds=(0, 1, 2), steps=4, out=out)
+    assert isinstance(found, CoordinatesResult)
+    return found
+
+
+@pytest.mark.slow
+def test_a_plain_models_updates_grow_with_width_and_those_of_mup_do_not(tmp_path: Path) -> None:
+    plain, scaled = (probed(name, tmp_path) for name in ("tiny", "scaled"))
+    by = {one.key: one for one in plain.found}
+    assert overall(plain.found) == "drifts" and by["update"].law and by["update"].law.low > 0.3
+    kept = {one.key: one for one in scaled.found}
+    assert all(kept[key].law and abs(kept[key].law.value) < 0.25 for key in ("stream", "update_first", "update"))  # type: ignore[union-attr]
+    assert overall(scaled.found) != "drifts" and "drift with width" in plain.verdict
+    assert set(plain.runs["width"]) == set(WIDTHS) and plain.page.exists()
+
+
+@pytest.mark.slow
+def test_the_command_has_a_table_a_document_and_an_exit_code(tmp_path: Path) -> None:
+    asked = ("probe", f"{MODULE}:tiny", "--depths", "2", "--widths", "16,32,64", "--steps", "2", "--out", str(tmp_path))
+    body = strict(command(*asked, "--json").stdout)
+    assert body["verdict"] == "drifts" and [one["coordinate"] for one in body["coordinates"]][0] == "stream"
+    again = command(*asked, "--strict")
+    assert again.returncode == 7 and "coordinates drift" in again.stderr and "drifts" in again.stdout
+
+
+def made(p: float, spread: float = 0.01) -> Coordinate:
+    from stabkit.results.line import slope
+
+    random = np.random.default_rng(0)
+    points = {
+        seed: [(math.log(w), p * math.log(w) + spread * float(random.normal())) for w in (16, 32, 64, 128)]
+        for seed in range(3)
+    }
+    return Coordinate(key="x", label="x", sizes={16: 1.0}, law=slope(points))
+
+
+@pytest.mark.parametrize(("p", "verdict"), [(0.0, "carries"), (0.5, "drifts"), (-0.5, "drifts"), (0.25, "cannot tell")])
+def test_the_verdict_is_by_the_whole_interval(p: float, verdict: str) -> None:
+    assert made(p).verdict == verdict
+    assert json.dumps(made(p).to_json(), allow_nan=False)
+
+
+def test_of_all_one_that_drifts_decides_and_all_must_carry() -> None:
+    assert overall([made(0.0), made(0.5), made(0.25)]) == "drifts" and overall([made(0.0)]) == "carries"
+    assert overall([made(0.0), made(0.25)]) == "cannot tell" and overall([]) == "cannot tell"
+    assert "carries" not in page.answer([made(0.25)]) and "no exponent beyond" in page.answer([made(0.0)])
+
+
+def test_one_seed_has_no_interval_and_cannot_tell() -> None:
+    alone = Coordinate(key="x", label="x", sizes={}, law=Interval(0.0, math.nan, math.nan))
+    assert alone.verdict == "cannot tell" and page.law(alone.law) == "0.00" and page.law(None) == "–"
+
+
+def test_a_factory_that_ignores_its_width_is_refused() -> None:
+    with pytest.raises(UsageError, match="wide whatever width it is asked for"):
+        coordinates([cell("pre_ln", 4, steps=2)])
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--depths", "2", "--widths", "16"), "one width is no axis"),
+        (("--depths", "2,4", "--widths", "16,32"), "--widths goes with one depth"),
+        (("--widths", "16,32"), "--widths goes with one depth"),
+    ],
+)
+def test_bad_input_is_one_line(words: tuple[str, ...], said: str, tmp_path: Path) -> None:
+    ended = command("probe", f"{MODULE}:tiny", *words, "--out", str(tmp_path))
+    assert ended.returncode == 2 and said in ended.stderr and len(ended.stderr.strip().splitlines()) == 1
