@@ -16,6 +16,14 @@ from stabkit.results.own.coordinates import Coordinate, overall
 
 COLUMNS = ("run", "coordinate", "label", "width", "size")
 SIGNS = ("o", "s", "D", "^", "v")
+SHORT = {
+    "stream": "state",
+    "update_first": "Δ state, 1",
+    "update": "Δ state, all",
+    "scores_first": "Δ scores, 1",
+    "scores": "Δ scores, all",
+}
+"""Of a coordinate where its line ends: what the first update, or all of them, moved."""
 
 
 def select(found: Sequence[Coordinate]) -> pd.DataFrame:
@@ -42,10 +50,10 @@ def draw(frame: pd.DataFrame) -> Figure:
     style.log_axis(axes, "x", widths[0] / 1.2, widths[-1] * 1.2, ticks=widths)
     style.log_axis(axes, "y", frame["size"].min() / 1.5, frame["size"].max() * 1.5)
     ends = []
-    for sign, (label, rows) in zip(SIGNS, frame.groupby("label", sort=False), strict=False):
+    for sign, ((key, label), rows) in zip(SIGNS, frame.groupby(["coordinate", "label"], sort=False), strict=False):
         (line,) = axes.plot(rows["width"], rows["size"], "-", marker=sign, markersize=5, color=style.INK, linewidth=1.2)
         style.mark(line, "", str(label), x="width")
-        ends.append((float(np.asarray(rows["size"])[-1]), str(label), style.INK, ""))
+        ends.append((float(np.asarray(rows["size"])[-1]), SHORT.get(str(key), str(key)), style.INK, ""))
     label_ends(axes, ends, 0.06)
     axes.set_xlabel("width d")
     axes.set_ylabel("size a coordinate")
@@ -57,7 +65,12 @@ PICTURE: Picture[Sequence[Coordinate]] = Picture(
     short="Coordinates over width",
     caption="The coordinate check of μP (Yang et al. 2021) with its law in the width.",
     see="A flat line keeps its size over width; one that rises or falls needs another rate or scale when wider.",
-    read=(Note("Root mean squares a coordinate, geometric means over seeds; of scores their length."),),
+    read=(
+        Note(
+            "Root mean squares a coordinate, geometric means over seeds; of scores their length. Δ: what the first "
+            "update, or all of them, moved it by."
+        ),
+    ),
     columns=COLUMNS,
     value="size",
     select=select,
