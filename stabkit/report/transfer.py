@@ -21,16 +21,31 @@ from stabkit.storage.folder import write_file
 TITLE = "Does the learning rate carry over?"
 
 
-class CaseRow(NamedTuple):
-    """A case of the table."""
+class ValleyRow(NamedTuple):
+    """A case at a size."""
 
     key: str
     label: str
-    best: list[str]
-    """By size."""
+    size: int
+    best: str
+    loss: str
+    highest: str
+
+
+class CaseRow(NamedTuple):
+    """A case over its sizes."""
+
+    key: str
+    label: str
     drift: str
-    regret: str
+    lost: str
+    share: str
+    """Of what the largest gains over the smallest."""
     verdict: str
+
+
+VALLEY_HEADS = ("best rate", "loss there", "highest that trains")
+CASE_HEADS = ("drift", "lost by keeping it", "of the gain", "verdict")
 
 
 def write(searched: RatesSearched, path: Path, command: str) -> Path:
@@ -45,8 +60,10 @@ def render(searched: RatesSearched, command: str) -> str:
     plan = searched.plan
     return template(ASSETS / "transfer.html.j2").render(
         **shell(TITLE, command, answer(searched)),
-        heads=heads(searched),
-        table=rows(searched),
+        valley_heads=VALLEY_HEADS,
+        valleys=valleys(searched),
+        case_heads=CASE_HEADS,
+        cases=cases(searched),
         predicted=predictions(searched),
         predict=plan.predict,
         card=card(PICTURE, PICTURE.select(searched.found), searched.found),
@@ -139,39 +156,44 @@ def _interval(number: Interval | None) -> str:
     return f"{write(number.value)} ({write(number.low)} to {write(number.high)})"
 
 
-def heads(searched: RatesSearched) -> list[str]:
-    """Of the table."""
-    unit = " layers" if searched.plan.axis == "depth" else " wide"
-    return [f"{size}{unit}" for size in searched.plan.sizes]
+def valleys(searched: RatesSearched) -> list[ValleyRow]:
+    """A case and size a row."""
+    return [
+        ValleyRow(
+            case.key.partition(":")[0],
+            case.label,
+            valley.size,
+            _best(valley),
+            short(valley.loss, 3) if valley.found else "–",
+            f"{scientific(valley.highest)}{'' if valley.bounded else ' or more'}" if valley.highest else "none",
+        )
+        for case in searched.found
+        for valley in case.valleys
+    ]
 
 
-def rows(searched: RatesSearched) -> list[CaseRow]:
+def cases(searched: RatesSearched) -> list[CaseRow]:
     """A case a row."""
     return [
         CaseRow(
             case.key.partition(":")[0],
             case.label,
-            [_cell(valley) for valley in case.valleys],
             f"{_letter(case)}^{_interval(case.drift)}" if case.drift else "–",
             "does not train" if case.regret and math.isinf(case.regret.value) else _interval(case.regret),
+            percent(case.regret.value / case.gain) if case.regret and case.gain > 0 else "–",
             case.verdict,
         )
         for case in searched.found
     ]
 
 
-def _cell(valley: Valley) -> str:
-    """`4.1e-3 (3.8e-3 to 4.4e-3), 4.71; trains to 3e-2`."""
+def _best(valley: Valley) -> str:
+    """`4.1e-3 (3.8e-3 to 4.4e-3)`."""
     if not valley.found:
         return "none trains" if valley.trials and valley.highest is None else "not yet"
     if valley.best is None:
-        best = f"at the {valley.rim} rate tried" if valley.rim else "no bottom"
-    else:
-        ends = valley.best
-        spread = f" ({scientific(ends.low)} to {scientific(ends.high)})" if math.isfinite(ends.low) else ""
-        best = f"{scientific(ends.value)}{spread}"
-    most = f"; trains to {scientific(valley.highest)}{'' if valley.bounded else ' at least'}" if valley.highest else ""
-    return f"{best}, {short(valley.loss, 3)}{most}"
+        return f"at the {valley.rim} rate tried" if valley.rim else "no bottom"
+    return _rate(valley.best)
 
 
 def predictions(searched: RatesSearched) -> list[tuple[str, list[str]]]:

@@ -57,7 +57,7 @@ def made(p: float, spread: float = 0.01) -> Coordinate:
         seed: [(math.log(w), p * math.log(w) + spread * float(random.normal())) for w in (16, 32, 64, 128)]
         for seed in range(3)
     }
-    return Coordinate(key="x", label="x", sizes={16: 1.0}, law=slope(points))
+    return Coordinate(key="x", name="x", label="x", sizes={16: 1.0}, law=slope(points))
 
 
 @pytest.mark.parametrize(("p", "verdict"), [(0.0, "carries"), (0.5, "drifts"), (-0.5, "drifts"), (0.25, "cannot tell")])
@@ -73,7 +73,7 @@ def test_of_all_one_that_drifts_decides_and_all_must_carry() -> None:
 
 
 def test_one_seed_has_no_interval_and_cannot_tell() -> None:
-    alone = Coordinate(key="x", label="x", sizes={}, law=Interval(0.0, math.nan, math.nan))
+    alone = Coordinate(key="x", name="x", label="x", sizes={}, law=Interval(0.0, math.nan, math.nan))
     assert alone.verdict == "cannot tell" and page.law(alone.law) == "0.00" and page.law(None) == "–"
 
 

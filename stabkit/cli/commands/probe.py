@@ -54,7 +54,7 @@ def _coordinates(result: CoordinatesResult, *, json: bool, strict: bool) -> None
         console.table(
             "Size a coordinate",
             heads,
-            [(label, *sizes, law, said) for label, sizes, law, said in page.rows(result.found)],
+            [(name, *sizes, law, said) for name, _, sizes, law, said in page.rows(result.found)],
         )
         console.say(f"report: {result.page}")
     if result.failed:

@@ -73,9 +73,17 @@ def _table(result: TransferResult) -> None:
     searched = result.searched
     console.paragraph(result.verdict)
     console.say()
-    head = ("", *page.heads(searched), "drift", "lost by keeping it", "verdict")
-    rows = [(row.label, *row.best, row.drift, row.regret, row.verdict) for row in page.rows(searched)]
-    console.table("Best rate, loss there, highest rate that trains", head, rows)
+    axis = searched.plan.axis
+    console.table(
+        f"By {axis}",
+        ("", axis, *page.VALLEY_HEADS),
+        [(row.label, row.size, row.best, row.loss, row.highest) for row in page.valleys(searched)],
+    )
+    console.table(
+        f"Over {axis}",
+        ("", *page.CASE_HEADS),
+        [(row.label, row.drift, row.lost, row.share, row.verdict) for row in page.cases(searched)],
+    )
     if told := page.predictions(searched):
         sizes = [f"at {size}" for size in searched.plan.predict]
         console.table("Best rate by that law, not tried", ("", *sizes), [(label, *rates) for label, rates in told])

@@ -16,20 +16,12 @@ from stabkit.results.own.coordinates import Coordinate, overall
 
 COLUMNS = ("run", "coordinate", "label", "width", "size")
 SIGNS = ("o", "s", "D", "^", "v")
-SHORT = {
-    "stream": "state",
-    "update_first": "Δ state, 1",
-    "update": "Δ state, all",
-    "scores_first": "Δ scores, 1",
-    "scores": "Δ scores, all",
-}
-"""Of a coordinate where its line ends: what the first update, or all of them, moved."""
 
 
 def select(found: Sequence[Coordinate]) -> pd.DataFrame:
     """One row a coordinate and width."""
     rows = [
-        {"run": f"{one.key} {width}", "coordinate": one.key, "label": one.label, "width": width, "size": size}
+        {"run": f"{one.key} {width}", "coordinate": one.name, "label": one.label, "width": width, "size": size}
         for one in found
         for width, size in one.sizes.items()
     ]
@@ -50,10 +42,10 @@ def draw(frame: pd.DataFrame) -> Figure:
     style.log_axis(axes, "x", widths[0] / 1.2, widths[-1] * 1.2, ticks=widths)
     style.log_axis(axes, "y", frame["size"].min() / 1.5, frame["size"].max() * 1.5)
     ends = []
-    for sign, ((key, label), rows) in zip(SIGNS, frame.groupby(["coordinate", "label"], sort=False), strict=False):
+    for sign, ((name, label), rows) in zip(SIGNS, frame.groupby(["coordinate", "label"], sort=False), strict=False):
         (line,) = axes.plot(rows["width"], rows["size"], "-", marker=sign, markersize=5, color=style.INK, linewidth=1.2)
         style.mark(line, "", str(label), x="width")
-        ends.append((float(np.asarray(rows["size"])[-1]), SHORT.get(str(key), str(key)), style.INK, ""))
+        ends.append((float(np.asarray(rows["size"])[-1]), str(name), style.INK, ""))
     label_ends(axes, ends, 0.06)
     axes.set_xlabel("width d")
     axes.set_ylabel("size a coordinate")

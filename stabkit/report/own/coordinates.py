@@ -66,10 +66,11 @@ def widths(found: Sequence[Coordinate]) -> list[int]:
     return sorted({width for one in found for width in one.sizes})
 
 
-def rows(found: Sequence[Coordinate]) -> list[tuple[str, list[str], str, str]]:
-    """(label, its size at every width, exponent, verdict)."""
+def rows(found: Sequence[Coordinate]) -> list[tuple[str, str, list[str], str, str]]:
+    """(name, label, its size at every width, exponent, verdict)."""
     return [
         (
+            one.name,
             one.label,
             [short(one.sizes[width], 3) if width in one.sizes else "–" for width in widths(found)],
             law(one.law),

@@ -26,6 +26,8 @@ class Coordinate:
     """One size over width."""
 
     key: str
+    name: str
+    """`Δ state, 1`."""
     label: str
     sizes: Mapping[int, float]
     """{width: geometric mean over seeds}, where it was found."""
@@ -66,14 +68,14 @@ def _stream(cell: ModelCell) -> float:
     return float(cell.records["update"].at("state@size")[0])
 
 
-COORDINATES: tuple[tuple[str, str, Callable[[ModelCell], float]], ...] = (
-    ("stream", "the last state before any update", _stream),
-    ("update_first", "what update 1 moves it by", _moved("state", 1)),
-    ("update", "what all updates move it by", _moved("state", -1)),
-    ("scores_first", "what update 1 moves the scores by", _moved("logits", 1)),
-    ("scores", "what all updates move the scores by", _moved("logits", -1)),
+COORDINATES: tuple[tuple[str, str, str, Callable[[ModelCell], float]], ...] = (
+    ("stream", "state", "the last state before any update", _stream),
+    ("update_first", "Δ state, 1", "what update 1 moves it by", _moved("state", 1)),
+    ("update", "Δ state, all", "what all updates move it by", _moved("state", -1)),
+    ("scores_first", "Δ scores, 1", "what update 1 moves the scores by", _moved("logits", 1)),
+    ("scores", "Δ scores, all", "what all updates move the scores by", _moved("logits", -1)),
 )
-"""(key, label, its root mean square a coordinate); of scores, whose number does not grow, their length."""
+"""(key, name, label, its root mean square a coordinate); of scores, whose number does not grow, their length."""
 
 
 def coordinates(cells: Sequence[ModelCell]) -> list[Coordinate]:
@@ -84,10 +86,12 @@ def coordinates(cells: Sequence[ModelCell]) -> list[Coordinate]:
             f"{cells[0].facts.factory}: the model's state is {widths[0]} wide whatever width it is asked for; "
             "the factory is to build as wide a model as its second argument says"
         )
-    return [found for key, label, size in COORDINATES if (found := _coordinate(key, label, size, cells)).sizes]
+    return [found for row in COORDINATES if (found := _coordinate(*row, cells)).sizes]
 
 
-def _coordinate(key: str, label: str, size: Callable[[ModelCell], float], cells: Sequence[ModelCell]) -> Coordinate:
+def _coordinate(
+    key: str, name: str, label: str, size: Callable[[ModelCell], float], cells: Sequence[ModelCell]
+) -> Coordinate:
     points: dict[int, list[tuple[float, float]]] = {}
     for cell in sorted(cells, key=lambda cell: cell.facts.width):
         value = size(cell) if 1 in cell.records["update"].steps else math.nan
@@ -99,7 +103,7 @@ def _coordinate(key: str, label: str, size: Callable[[ModelCell], float], cells:
             logs.setdefault(round(math.exp(x)), []).append(y)
     whole = {seed: some for seed, some in points.items() if len(some) > 1}
     sizes = {width: math.exp(sum(values) / len(values)) for width, values in sorted(logs.items())}
-    return Coordinate(key=key, label=label, sizes=sizes, law=slope(whole) if whole else None)
+    return Coordinate(key=key, name=name, label=label, sizes=sizes, law=slope(whole) if whole else None)
 
 
 def overall(found: Sequence[Coordinate]) -> Verdict:
