@@ -119,6 +119,11 @@ PARTS: dict[str, Part] = {
         command=f"recent {TEXT} --rows docs/2026.csv --budget 70m --out OUT",
         markdown=True,
     ),
+    "carried": Part(  # in the store of `python -m studies.carried`, whose runs it shares
+        page="transfer.html",
+        command="transfer --models pre-ln,deepnorm,depth-mup,completep --arch decoder-only --block llama --optimizer adamw "
+        f"--depths 6,12,24,48 --lr 2.5e-4..0.25 --predict 96 {TEXT} --out OUT",
+    ),
     "mhc-starts": Part(
         page="mhc-starts.html",
         command="sweep --models mhc,mhc:start=identity,mhc:start=static,hyper-connections,pre-ln --arch decoder-only "

@@ -19,6 +19,7 @@ from stabkit.results.words import scientific
 
 COLUMNS = ("run", "panel", "method", "kind", "axis", "size", "lr", "loss", "low", "high")
 """`kind`: mean, over all seeds; one, of the first seed alone; lost, a rate that does not train; best."""
+TICKS = tuple(float(f"{lead}e{power}") for power in range(-8, 3) for lead in (1, 3))
 HEAD = 0.25
 """Of the valleys' own span, how far above them the panel reaches."""
 
@@ -79,12 +80,14 @@ def draw(frame: pd.DataFrame) -> Figure:
     sizes = sorted(set(frame["size"]))
     figure, panels = style.panels(len(groups), 2 if len(groups) > 1 else 1, 3.2, legend=1, more=more)
     ends = frame["lr"].min() / 1.3, frame["lr"].max() * 1.3
+    ticks = [tick for tick in TICKS if ends[0] <= tick <= ends[1]]
     valleys = frame[frame["kind"] == "mean"]["loss"]
     low, high = (valleys.min(), valleys.max()) if len(valleys) else (0.0, 1.0)
     low, high = low - 0.05 * (high - low), high + HEAD * (high - low)
     for axes, (name, rows) in zip(panels, groups, strict=True):
         axes.set_title(lettering.safe(str(name), 40))
-        style.log_axis(axes, "x", *ends)
+        style.log_axis(axes, "x", *ends, ticks=ticks)
+        axes.set_xticks(ticks, [scientific(rate) for rate in ticks])
         axes.set_ylim(low, high)
         for place, size in enumerate(sizes):
             _valley(axes, rows[rows["size"] == size], style.depth_line(place, len(sizes)), (low, high))
