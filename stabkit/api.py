@@ -537,7 +537,7 @@ def transfer(
         with store.writing(), several("processes", own.place) as execute:
             train, seconds = trials.of_factory(own.request, execute, own.place.workers, following.trying)
             searched = searching.search(own.plan, train, seconds, limit)
-        name = options.page_name(own.plan)
+        name = options.page_name(own)
     else:
         asked = options.of_methods(every, following.making)
         for note in asked.request.notes:
@@ -550,7 +550,7 @@ def transfer(
                 asked.plan, asked.cells, asked.request, store, following, retry_failed=retry_failed
             )
             searched = searching.search(asked.plan, train, seconds, limit)
-        name = options.page_name(asked.plan)
+        name = options.page_name(asked)
     if listener is None:
         for run, reason in searched.failed:
             warn(f"{run} has no result: {reason}")

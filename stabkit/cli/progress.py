@@ -17,13 +17,12 @@ from stabkit.cli.console import err, note, plain, warn
 from stabkit.errors import StabkitError
 from stabkit.paper.item import Item
 from stabkit.report.json_document import seconds_a_step
-from stabkit.results.own.trial import ModelTrial
 from stabkit.results.records import lacking
 from stabkit.running import cost
 from stabkit.running.executors.base import Lost, Tell
 from stabkit.running.plan import Plan
 from stabkit.running.probes import ProbedCell, ProbeSpec
-from stabkit.running.trials import TrialSpec
+from stabkit.running.trials import TrialSpec, TriedModel
 from stabkit.running.work import Event
 from stabkit.spec import SHORTEST_JUDGED, RunSpec
 from stabkit.storage.store import Run
@@ -105,15 +104,16 @@ class Screen:
             yield bars.event, lambda job_id: bars.finished(job_id, word, 1.0)
 
     @contextmanager
-    def trying(self, count: int) -> Iterator[tuple[Tell, Callable[[TrialSpec, ModelTrial | Lost], None]]]:
+    def trying(self, count: int) -> Iterator[tuple[Tell, Callable[[TrialSpec, TriedModel | Lost], None]]]:
         """Bars, or a line a rate tried on a user's own model."""
         with progress(count, float(count), self.quiet) as bars:
 
-            def ended(spec: TrialSpec, ending: ModelTrial | Lost) -> None:
+            def ended(spec: TrialSpec, ending: TriedModel | Lost) -> None:
                 if isinstance(ending, Lost):
                     line = f"no result: {ending.reason}"
                 else:
-                    line = f"{ending.loss:.4g}, {ending.seconds:.0f} s" if ending.trial.trains else "does not train"
+                    trial = ending.trial
+                    line = f"{trial.loss:.4g}, {trial.seconds:.0f} s" if trial.trial.trains else "does not train"
                 bars.finished(spec.name, line, 1.0)
 
             yield bars.event, ended

@@ -16,9 +16,9 @@ from stabkit.options.probe import folder_of, name
 from stabkit.results.transfer import Axis, rungs
 from stabkit.running.executors import ExecutorOptions
 from stabkit.running.request import Request
-from stabkit.running.transfer import SearchPlan
+from stabkit.running.transfer import CaseName, SearchPlan
 from stabkit.running.trials import TrialRequest
-from stabkit.spec import RunSpec
+from stabkit.spec import SHORTEST_JUDGED, RunSpec
 
 LEAST = 4.0
 """The highest rate over the lowest, at least: a minimum has a rung on either side."""
@@ -58,7 +58,9 @@ def of_methods(options: Options, making: Making) -> MethodsAsked:
     whole = grids.sweep({**options, "warmup": warmup, "lr": low, "yes": True}, making)
     axis, sizes = _sizes(whole.specs)
     cells = {(methods.variant(spec), _size(spec, axis), spec.seed): spec for spec in whole.specs}
-    labels = {methods.variant(spec): methods.label_of(spec) for spec in whole.specs}
+    labels = {methods.variant(spec): CaseName(methods.label_of(spec), spec.method) for spec in whole.specs}
+    if whole.specs[0].train.steps < SHORTEST_JUDGED:
+        raise UsageError(f"--steps: a run of fewer than {SHORTEST_JUDGED} updates is not judged")
     if len(cells) < len(whole.specs):
         raise UsageError("transfer varies the rate, the seed and the depth or the width, and nothing else")
     plan = SearchPlan(
@@ -68,7 +70,7 @@ def of_methods(options: Options, making: Making) -> MethodsAsked:
         rungs=rungs(low, high),
         seeds=tuple(sorted({spec.seed for spec in whole.specs})),
         steps=whole.specs[0].train.steps,
-        predict=_predict(options, axis),
+        predict=_predict(options, sizes),
     )
     return MethodsAsked(plan=plan, cells=cells, request=whole)
 
@@ -78,9 +80,12 @@ def request(options: Options, making: Making) -> Request:
     return of_methods(options, making).request
 
 
-def _predict(options: Options, axis: str) -> tuple[int, ...]:
+def _predict(options: Options, sizes: tuple[int, ...]) -> tuple[int, ...]:
     given = options["predict"]
-    return () if given in (None, "") else tuple(sorted(ranges.wholes("--predict", given, 1, 1_000_000)))
+    asked = () if given in (None, "") else tuple(sorted(ranges.wholes("--predict", given, 1, 1_000_000)))
+    if tried := sorted(set(asked) & set(sizes)):
+        raise UsageError(f"--predict {tried[0]}: that is among the sizes that are tried")
+    return asked
 
 
 def _sizes(specs: tuple[RunSpec, ...]) -> tuple[Axis, tuple[int, ...]]:
@@ -121,18 +126,19 @@ def of_factory(options: Options) -> FactoryAsked:
     factory, tried = name(options["factory"]), rungs(low, high)
     plan = SearchPlan(
         axis=axis,
-        cases={factory: factory.rpartition(":")[2]},
+        cases={factory: CaseName(factory.rpartition(":")[2], factory)},
         sizes=sizes,
         rungs=tried,
         seeds=tuple(sorted(ranges.wholes("--seeds", options["seeds"], 0, 2**31))),
         steps=ranges.whole("--steps", options["steps"], 2, 1_000_000),
-        predict=_predict(options, axis),
+        predict=_predict(options, sizes),
     )
     request = TrialRequest(
         factory=factory,
         here=folder_of(options["factory"]) or os.getcwd(),
         axis=axis,
         depth=depths[0] if axis == "width" else None,
+        smallest=sizes[0],
         warmup=None if options["warmup"] is None else ranges.whole("--warmup", options["warmup"], 0, 1_000_000),
         steps=plan.steps,
         rungs=tried,
@@ -156,9 +162,15 @@ def _several(depths: tuple[int, ...], widths: tuple[int, ...]) -> tuple[Axis, tu
     return "depth", tuple(sorted(depths))
 
 
-def page_name(plan: SearchPlan) -> str:
+def page_name(asked: MethodsAsked | FactoryAsked) -> str:
     """`transfer-depth-4-to-32-gpt-1f3a`: the digits tell apart what else differs."""
-    digits = hashlib.sha256(repr(plan).encode()).hexdigest()[:4]
-    cases = [re.sub(r"[^A-Za-z0-9]+", "-", case) for case in plan.cases.values()]
+    plan = asked.plan
+    own: list[object]
+    if isinstance(asked, FactoryAsked):
+        own = [asked.request.factory, asked.request.depth, asked.request.warmup]
+    else:
+        own = [*sorted(spec.run_id for spec in asked.cells.values())]
+    digits = hashlib.sha256(repr((plan, own)).encode()).hexdigest()[:4]
+    cases = [re.sub(r"[^A-Za-z0-9]+", "-", name.label) for name in plan.cases.values()]
     named = "-".join(cases) if len(cases) <= 4 else f"{len(cases)}-methods"
     return f"transfer-{plan.axis}-{plan.sizes[0]}-to-{plan.sizes[-1]}-{named}-{digits}"

@@ -1,10 +1,11 @@
 """What a worker does for one rate tried on a user's model: equal updates, and the loss on batches that none is made on.
 
 {"kind": "trial", "id": NAME, "factory": "package.module:function", "here": DIR, "depth": 12 | null, "width": 64 | null,
- "seed": 0, "lr": 0.001, "warmup": null, "steps": 300, "out": DIR}
+ "smallest": [DEPTH, WIDTH], "seed": 0, "lr": 0.001, "warmup": null, "steps": 300, "out": DIR}
 
-The user's code runs here and nowhere else. Its answer is JSON: {"folder": TRIAL_ID, "reused": …}, or {"failed": …}
-(`worker.answered`).
+`lr` is the rate of the first group of the factory's optimiser at its smallest size; every rate of every size is in the
+factory's own proportion to it. The user's code runs here and nowhere else. The answer is JSON: {"folder": TRIAL_ID,
+"reused": …}, or {"failed": …} (`worker.answered`).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from stabkit.own.chain import updates
 from stabkit.own.factory import told
 from stabkit.own.probe.built_model import Made, make, seeded
 from stabkit.own.probe.loop import GROWN
+from stabkit.own.probe.schedule import peak
 from stabkit.own.sublayers import run
 from stabkit.own.worker import answered, key
 from stabkit.results.own.trial import TRIAL_VERSION, ModelTrial
@@ -33,6 +35,9 @@ from stabkit.version import __version__
 
 HELD = 16
 """Batches that the loss is read on: those of the steps after the last update's."""
+SOURCE = 0
+"""Of the batches of a factory without a loss: every seed learns the same."""
+SEEN = "the loss is read on batches that updates were made on: {}"
 
 Tell = Callable[[dict[str, Any]], None]
 
@@ -45,16 +50,18 @@ def trial(job: dict[str, Any], tell: Tell) -> tuple[str, str]:
 
 def _tried(job: dict[str, Any], function: Callable[..., Any], shelf: Shelf[ModelTrial], tell: Tell) -> dict[str, Any]:
     begin = time.monotonic()
-    sizes = {name: job[name] for name in ("depth", "width")}
-    made = make(function, job["factory"], seed=job["seed"], lr=job["lr"], warmup=job["warmup"], **sizes)
-    names = ("factory", "depth", "width", "seed", "lr", "warmup", "steps")
-    trial_id = key(job, made, [{name: job[name] for name in names}, TRIAL_VERSION])
+    made = _made(job, function)
+    start = held_out(made, job["steps"])
+    names = ("factory", "depth", "width", "smallest", "seed", "lr", "warmup", "steps")
+    plays = [repr(getattr(scheduler, "state_dict", dict)()) for scheduler in made.schedule.schedulers]
+    trial_id = key(job, made, [{name: job[name] for name in names}, TRIAL_VERSION, repr(start), plays])
     if shelf.load_if_sound(trial_id) is not None:
         return {"folder": trial_id, "reused": True}
-    start = held_out(made, job["steps"])
     losses, note = updated(made, job["steps"], lambda step, loss: tell(_event(job, step, loss)))
     whole = len(losses) == job["steps"] and math.isfinite(losses[-1])
     loss = held_out(made, job["steps"]) if whole else math.inf
+    count = made.objective.batches()
+    seen = f"there are {count}" if 0 < count <= job["steps"] + HELD else "" if made.fresh else "there is one"
     result = ModelTrial(
         **{name: job[name] for name in ("factory", "depth", "width", "lr", "seed", "steps")},
         made=len(losses),
@@ -62,15 +69,34 @@ def _tried(job: dict[str, Any], function: Callable[..., Any], shelf: Shelf[Model
         loss=loss if math.isfinite(loss) else math.inf,
         losses=tuple(losses),
         frequencies=made.objective.frequencies,
-        fresh=made.fresh,
+        fresh=not seen,
         model=type(made.model).__name__,
         parameters=sum(p.numel() for p in made.model.parameters()),
         optimizer=updates.name(made.optimizers),
-        notes=(*made.notes, *filter(None, [note])),
+        notes=tuple(filter(None, [note, SEEN.format(seen) if seen else ""])),
         seconds=round(time.monotonic() - begin, 3),
     )
     shelf.commit(trial_id, trials.to_files(result, {"stabkit": __version__, "torch": torch.__version__}))
     return {"folder": trial_id, "reused": False}
+
+
+def _made(job: dict[str, Any], function: Callable[..., Any]) -> Made:
+    """The model, its rates in proportion to those of the smallest size."""
+    base, (depth, width) = 0.0, job["smallest"]
+    if (depth, width) != (job["depth"], job["width"]):
+        smallest = make(function, job["factory"], depth, job["seed"], 0.0, width=width, source=SOURCE)
+        base = peak(smallest.optimizers)
+    return make(
+        function,
+        job["factory"],
+        job["depth"],
+        job["seed"],
+        job["lr"],
+        job["warmup"],
+        job["width"],
+        base=base if base > 0 else 0.0,
+        source=SOURCE,
+    )
 
 
 def updated(made: Made, steps: int, tell: Callable[[int, float], None]) -> tuple[list[float], str]:
@@ -86,12 +112,12 @@ def updated(made: Made, steps: int, tell: Callable[[int, float], None]) -> tuple
             if not math.isfinite(losses[-1]):
                 return losses, ""
             loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
+            for optimizer in made.optimizers:
+                optimizer.step()
         except GROWN as error:
             if isinstance(error, torch.OutOfMemoryError) or step == 1:
                 raise
             return [*losses[: step - 1], math.nan], f"update {step} raised {told(error)}: taken for a loss that is lost"
-        for optimizer in made.optimizers:
-            optimizer.step()
         made.schedule.step()
         if time.monotonic() - last > 0.5:
             last = time.monotonic()

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 from stabkit.errors import warn
 from stabkit.results.own.coordinates import Coordinate
 from stabkit.results.own.judged import Judged
-from stabkit.results.own.trial import ModelTrial
 from stabkit.running.execute import Listener, RequestResult
 from stabkit.running.executors.base import Lost, Tell
 from stabkit.running.plan import Done, Plan
@@ -24,7 +23,7 @@ from stabkit.running.probes import ProbedCell, ProbeRequest, ProbeSpec
 from stabkit.running.request import Request
 from stabkit.running.tolerance import Searched
 from stabkit.running.transfer import RatesSearched
-from stabkit.running.trials import TrialSpec
+from stabkit.running.trials import TrialSpec, TriedModel
 from stabkit.spec import RunSpec
 from stabkit.storage.store import Run
 
@@ -53,7 +52,7 @@ class CallListener(Listener, Protocol):
     ) -> AbstractContextManager[tuple[Tell, Callable[[ProbeSpec, ProbedCell | Lost], None]]]:
         """Around the cells of a probe: what to call at an event of a worker, and when a cell has ended."""
 
-    def trying(self, count: int) -> AbstractContextManager[tuple[Tell, Callable[[TrialSpec, ModelTrial | Lost], None]]]:
+    def trying(self, count: int) -> AbstractContextManager[tuple[Tell, Callable[[TrialSpec, TriedModel | Lost], None]]]:
         """Likewise around the rates of a round that are tried on a user's own model."""
 
 
@@ -89,7 +88,7 @@ class Silent:
         yield lambda event: None, lambda cell, ended: None
 
     @contextmanager
-    def trying(self, count: int) -> Iterator[tuple[Tell, Callable[[TrialSpec, ModelTrial | Lost], None]]]:
+    def trying(self, count: int) -> Iterator[tuple[Tell, Callable[[TrialSpec, TriedModel | Lost], None]]]:
         """Nothing is shown."""
         yield lambda event: None, lambda spec, ended: None
 

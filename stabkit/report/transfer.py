@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -44,6 +45,10 @@ class CaseRow(NamedTuple):
     verdict: str
 
 
+RATE = (
+    "The rate is that of the first group of the optimiser at the smallest size; a factory's other groups and sizes "
+    "keep their own proportion to it."
+)
 VALLEY_HEADS = ("best rate", "loss there", "highest that trains")
 CASE_HEADS = ("drift", "lost by keeping it", "of the gain", "verdict")
 
@@ -72,7 +77,9 @@ def render(searched: RatesSearched, command: str) -> str:
         low=scientific(plan.rungs[0]),
         high=scientific(plan.rungs[-1]),
         axis=plan.axis,
+        rate=RATE,
         left=searched.left,
+        notes=[plain(note) for note in searched.notes],
         runs=sum(len(valley.trials) for case in searched.found for valley in case.valleys),
         failed=[(plain(run), plain(reason)) for run, reason in searched.failed],
         switches=[],
@@ -82,16 +89,16 @@ def render(searched: RatesSearched, command: str) -> str:
 
 def answer(searched: RatesSearched) -> str:
     """One sentence a case."""
-    return "; ".join(_said(case) for case in searched.found) + "."
+    return "; ".join(_said(case, searched.left) for case in searched.found) + "."
 
 
-def _said(case: Transfer) -> str:
+def _said(case: Transfer, left: int) -> str:
     first, last = case.valleys[0], case.valleys[-1]
     where = f"from {first.size} to {last.size}{' layers' if case.axis == 'depth' else ' wide'}"
     if case.verdict == "carries":
         return (
             f"{case.label}'s best rate carries {where}: keeping {_rung(first)} loses {_interval(case.regret)} nats at "
-            f"{last.size}, less than another seed does ({short(case.noise)})"
+            f"{last.size}, no more than noise ({short(case.threshold)})"
         )
     if case.verdict == "drifts":
         law = f", as {_letter(case)}^{_interval(case.drift)}" if case.drift else ""
@@ -99,25 +106,42 @@ def _said(case: Transfer) -> str:
             f"{case.label}'s best rate drifts {where}{law}: keeping {_rung(first)} "
             f"{_loses(case)} at {last.size}{_set(case)}"
         )
-    return f"{case.label}: cannot tell whether the rate carries {where}: {why(case)}"
+    return f"{case.label}: cannot tell whether the rate carries {where}: {why(case, left)}"
 
 
-def why(case: Transfer) -> str:
+def why(case: Transfer, left: int) -> str:
     """Why a case cannot be told."""
-    nowhere = [valley.size for valley in case.valleys if valley.trials and valley.highest is None]
-    if nowhere:
-        return f"no rate tried trains at {', '.join(map(str, nowhere))}"
-    if open_ := [valley.size for valley in case.valleys if not valley.found]:
-        return f"the search at {', '.join(map(str, open_))} is not over"
-    if rims := [valley for valley in case.valleys if valley.rim]:
+    first, last = case.valleys[0], case.valleys[-1]
+    if lost := sorted(case.lost & {first.size, last.size}):
+        return f"a run at {_listed(lost)} has no result"
+    valleys = (first, last)
+    if nowhere := [valley.size for valley in valleys if valley.trials and valley.highest is None]:
+        return f"no rate tried trains at {_listed(nowhere)}"
+    if open_ := [valley.size for valley in valleys if not valley.whole]:
+        return f"the search at {_listed(open_)} is not over" if left else f"nothing was tried at {_listed(open_)}"
+    if apart := [valley.size for valley in valleys if not valley.found]:
+        return f"at {_listed(apart)} a seed diverges at every rate that was tried with all of them"
+    if rims := [valley for valley in valleys if valley.rim]:
         ends = " and ".join(dict.fromkeys(f"the {valley.rim} rate" for valley in rims))
-        return f"at {', '.join(str(valley.size) for valley in rims)} the lowest loss is at {ends} tried; widen --lr"
-    if len(case.valleys[0].seeds) < 2:
+        return f"at {_listed([valley.size for valley in rims])} the lowest loss is at {ends} tried; widen --lr"
+    if any(valley.alike for valley in valleys):
+        return "seeds have the same losses to the bit: the factory seems to set a seed of its own"
+    if len(first.seeds) < 2:
         return "one seed has no interval; give --seeds 0..2"
+    if edges := [valley.size for valley in valleys if valley.edge]:
+        return f"at {_listed(edges)} the lowest loss is next to a rate that diverges: there is no bottom to compare"
+    if flat := [valley.size for valley in valleys if not valley.best]:
+        return f"at {_listed(flat)} the loss hardly depends on the rate"
+    if case.regret is None:
+        return f"{_rung(first)}, the best at {first.size}, diverges at {last.size} in some seeds"
     return (
-        f"keeping {_rung(case.valleys[0])} loses {_interval(case.regret)} nats, shown to be neither below nor above "
-        f"what another seed costs ({short(case.noise)})"
+        f"keeping {_rung(first)} loses {_interval(case.regret)} nats, shown to be neither no more than noise "
+        f"({short(case.threshold)}) nor a drift"
     )
+
+
+def _listed(sizes: Sequence[int]) -> str:
+    return ", ".join(map(str, sizes))
 
 
 def _loses(case: Transfer) -> str:
@@ -160,7 +184,7 @@ def valleys(searched: RatesSearched) -> list[ValleyRow]:
     """A case and size a row."""
     return [
         ValleyRow(
-            case.key.partition(":")[0],
+            case.method,
             case.label,
             valley.size,
             _best(valley),
@@ -176,7 +200,7 @@ def cases(searched: RatesSearched) -> list[CaseRow]:
     """A case a row."""
     return [
         CaseRow(
-            case.key.partition(":")[0],
+            case.method,
             case.label,
             f"{_letter(case)}^{_interval(case.drift)}" if case.drift else "–",
             "does not train" if case.regret and math.isinf(case.regret.value) else _interval(case.regret),
@@ -190,14 +214,16 @@ def cases(searched: RatesSearched) -> list[CaseRow]:
 def _best(valley: Valley) -> str:
     """`4.1e-3 (3.8e-3 to 4.4e-3)`."""
     if not valley.found:
-        return "none trains" if valley.trials and valley.highest is None else "not yet"
+        return "none trains" if valley.trials and valley.highest is None else "none"
     if valley.best is None:
-        return f"at the {valley.rim} rate tried" if valley.rim else "no bottom"
+        if valley.rim:
+            return f"at the {valley.rim} rate tried"
+        return f"{_rung(valley)}, where training ends" if valley.edge else "no bottom"
     return _rate(valley.best)
 
 
 def predictions(searched: RatesSearched) -> list[tuple[str, list[str]]]:
-    """(label, the best rate foretold at each size asked) a case."""
+    """(label, the best rate predicted at each size asked) a case."""
     found = []
     for case in searched.found:
         rates = [case.predicted(size) for size in case.predict]

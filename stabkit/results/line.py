@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -65,17 +66,38 @@ Points = Mapping[int, Sequence[tuple[float, float]]]
 """{seed: its (x, y)}."""
 
 
+LACK = 5.0
+"""Of the mean square around the line over what seeds explain: beyond it no line holds (F of 1 and 6 degrees: 6.0)."""
+
+
 def slope(points: Points) -> Interval:
-    """Of a line a seed: their mean with Student's interval, no narrower than the points scatter around one line of all,
-    for where no line holds the seeds may agree and the points do not."""
+    """Of a line a seed, over the same x: their mean with Student's interval over seeds; where no line holds, which
+    seeds that agree do not show, no narrower than the interval of the line through the means."""
     own = Interval.of([line(*zip(*some, strict=True)).slope for some in points.values()])
-    return own.widened(scatter(points)[0])
+    means, apart = _means(points)
+    return own.widened(line(*zip(*means, strict=True)).half) if apart else own
 
 
-def scatter(points: Points) -> tuple[float, float]:
-    """(half the interval of the slope, half that of a new point) of one line through the points of all seeds."""
-    every = [point for some in points.values() for point in some]
-    if len(every) < 3:
-        return 0.0, 0.0
-    fit, degrees = line(*zip(*every, strict=True)), len(every) - 2
-    return fit.half, intervals.quantile(degrees) * math.sqrt(fit.residual / degrees)
+def beyond(points: Points, x: float) -> float:
+    """Half the interval of a new point around the line at x, beside what seeds say of the line: where no line holds,
+    by how far the means lie off it; 0 elsewhere."""
+    means, apart = _means(points)
+    if not apart:
+        return 0.0
+    across, degrees = np.array([at for at, _ in means]), len(means) - 2
+    square = float(((across - across.mean()) ** 2).sum())
+    leverage = 1 + 1 / len(means) + (x - float(across.mean())) ** 2 / square
+    return intervals.quantile(degrees) * math.sqrt(line(*zip(*means, strict=True)).residual / degrees * leverage)
+
+
+def _means(points: Points) -> tuple[list[tuple[float, float]], bool]:
+    """((x, mean over seeds) of every x, whether they lie farther off a line than seeds explain)."""
+    by: dict[float, list[float]] = {}
+    for x, y in (point for some in points.values() for point in some):
+        by.setdefault(x, []).append(y)
+    means = [(x, statistics.fmean(some)) for x, some in sorted(by.items())]
+    if len(means) < 3:
+        return means, False
+    seeds = [statistics.variance(some) / len(some) for some in by.values() if len(some) > 1]
+    square = line(*zip(*means, strict=True)).residual / (len(means) - 2)
+    return means, square > LACK * (statistics.fmean(seeds) if seeds else 0.0)

@@ -2,14 +2,16 @@
 
 Of one case (a method, or a factory) every size has a valley: loss after equal updates against the rate, over rates a
 factor √2 apart, its rungs. Its search spends runs where the minimum is: outward by a factor 2 with the first seed until
-a rate lies between two of a higher loss, then every seed at it and at two rungs on either side, moved until the lowest
-mean is in the middle; and upward with the first seed until a rate does not train.
+a rate that trains lies between two of a higher loss, then every seed at it and at two rungs on either side, moved until
+the lowest mean is in the middle; and upward with the first seed until a rate does not train.
 
     loss_s(x) = a_s + b_s·x + c·x²,  x = log2 rate,  within the window of the minimum, one c for all seeds
     best_s    = −b_s/2c,  and the best rate is the mean over seeds, with Student's interval (95 %)
     best      ∝ size^p    by least squares in logarithms, seed by seed
     regret    = loss at the largest, at the rate that is best at the smallest, less the loss at its own best: seed by
                 seed, that best chosen by the other seeds, or chance would choose it
+    threshold = the standard deviation of the loss over seeds, and no more than SPREAD times the scatter around the
+                parabolas: what another seed costs, unless seeds differ by more than rates do (other data, another task)
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ import numpy as np
 
 from stabkit.results import intervals
 from stabkit.results.intervals import Interval
-from stabkit.results.line import Line, line, scatter, slope
+from stabkit.results.line import Line, beyond, line, slope
 
 Axis = Literal["depth", "width"]
 Verdict = Literal["carries", "drifts", "cannot tell"]
@@ -33,6 +35,11 @@ OCTAVE = 2
 """Rungs of a factor 2."""
 REACH = 2
 """Rungs of the window on either side of its middle."""
+SPREAD = 5.0
+"""Times the scatter around the parabolas that a threshold is at most. The difference of two rates, a seed, scatters by
+√2 of it, and Student's interval over three seeds reaches 2.5 times that: what is at rest can be shown to be."""
+LEAST = 0.001
+"""Of the loss that a threshold is at least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +62,35 @@ def rungs(low: float, high: float) -> tuple[float, ...]:
     return tuple(float(f"{low * (high / low) ** (i / count):.3g}") for i in range(count + 1))
 
 
+@dataclass(frozen=True, slots=True)
+class Parabola:
+    """loss = a_s + b_s·x + c·x², x from `centre` on."""
+
+    centre: float
+    slopes: Mapping[int, float]
+    """{seed: b}."""
+    c: float
+    half: float
+    """Half the interval of c."""
+    scatter: float
+    """Of the losses around it."""
+
+    @property
+    def bends(self) -> bool:
+        """Whether it is shown to bend upward."""
+        return self.c > self.half
+
+    @property
+    def bottoms(self) -> dict[int, float]:
+        """{seed: its minimum}."""
+        return {seed: self.centre - slope / (2 * self.c) for seed, slope in self.slopes.items()}
+
+    @property
+    def shared(self) -> float:
+        """Half the interval that all minima share, by that of c."""
+        return abs(statistics.fmean(self.bottoms.values()) - self.centre) * self.half / self.c
+
+
 @dataclass(frozen=True, kw_only=True)
 class Valley:
     """The rates tried at one size."""
@@ -67,26 +103,27 @@ class Valley:
     def wanted(self, start: int) -> Wanted:
         """What to try next; nothing where it is found, or no rate trains. `start`: the rung that is tried first."""
         first = self.seeds[0]
-        mine = {i: trial.loss for (i, seed), trial in self.trials.items() if seed == first}
+        mine = {i: trial for (i, seed), trial in self.trials.items() if seed == first}
         if further := self._outward(mine, start):
             return [(i, first) for i in further]
-        if not any(map(math.isfinite, mine.values())):
+        if not any(trial.trains for trial in mine.values()):
             return []
         window = [(i, seed) for i in self.window for seed in self.seeds]
         if missing := [place for place in window if place not in self.trials]:
             return missing
         return [(i, first) for i in self._upward()]
 
-    def _outward(self, mine: Mapping[int, float], start: int) -> list[int]:
-        """Rungs of the first seed, until the lowest of those a factor 2 apart has both neighbours."""
-        coarse = {i: loss for i, loss in mine.items() if (i - start) % OCTAVE == 0}
+    def _outward(self, mine: Mapping[int, Trial], start: int) -> list[int]:
+        """Rungs of the first seed: down until one trains, then until the lowest of those that train, a factor 2 apart,
+        has both neighbours."""
+        coarse = {i: trial for i, trial in mine.items() if (i - start) % OCTAVE == 0}
         if not coarse:
             return [start]
-        finite = {i: loss for i, loss in coarse.items() if math.isfinite(loss)}
-        if not finite:
+        training = {i: trial.loss for i, trial in coarse.items() if trial.trains}
+        if not training:
             below = min(coarse) - OCTAVE
             return [below] if below >= 0 else []
-        best = min(finite, key=finite.__getitem__)
+        best = min(training, key=training.__getitem__)
         return [i for i in (best - OCTAVE, best + OCTAVE) if 0 <= i < len(self.rungs) and i not in coarse]
 
     def _upward(self) -> list[int]:
@@ -98,16 +135,18 @@ class Valley:
 
     @cached_property
     def means(self) -> dict[int, float]:
-        """{rung: mean loss}, of those that every seed has tried."""
-        held = {i for i, _ in self.trials}
-        full = [i for i in held if all((i, seed) in self.trials for seed in self.seeds)]
+        """{rung: mean loss}, of those that every seed has tried; infinite where one diverges."""
+        tried = {i for i, _ in self.trials}
+        full = [i for i in tried if all((i, seed) in self.trials for seed in self.seeds)]
         return {i: statistics.fmean(self.trials[i, seed].loss for seed in self.seeds) for i in sorted(full)}
 
     @property
     def middle(self) -> int:
-        """The rung of the lowest mean; before all seeds have one, that of the first seed's lowest."""
-        held = self.means or {i: trial.loss for (i, seed), trial in self.trials.items() if seed == self.seeds[0]}
-        return min(held, key=held.__getitem__)
+        """The rung of the lowest mean; before all seeds have one, that of the first seed's lowest that trains."""
+        if any(map(math.isfinite, self.means.values())):
+            return min(self.means, key=self.means.__getitem__)
+        first = {i: trial.loss for (i, seed), trial in self.trials.items() if seed == self.seeds[0] and trial.trains}
+        return min(first, key=first.__getitem__)
 
     @property
     def window(self) -> list[int]:
@@ -116,9 +155,14 @@ class Valley:
 
     @property
     def found(self) -> bool:
-        """Whether every seed has tried the window, and some rate in it has a loss."""
-        whole = bool(self.trials) and all((i, seed) in self.trials for i in self.window for seed in self.seeds)
-        return whole and math.isfinite(self.means[self.middle])
+        """Whether every seed has tried the window, and some rate in it has a loss for all of them."""
+        return self.whole and math.isfinite(self.means[self.middle])
+
+    @property
+    def whole(self) -> bool:
+        """Whether every seed has tried the window of some rate that trains."""
+        first = any(trial.trains for (_, seed), trial in self.trials.items() if seed == self.seeds[0])
+        return first and all((i, seed) in self.trials for i in self.window for seed in self.seeds)
 
     @property
     def rim(self) -> Literal["", "lowest", "highest"]:
@@ -128,14 +172,24 @@ class Valley:
         return "lowest" if self.middle == 0 else "highest" if self.middle == len(self.rungs) - 1 else ""
 
     @property
+    def edge(self) -> bool:
+        """Whether a seed diverges at the rung above that of the lowest mean: the best rate is where training ends."""
+        return self.found and not self.rim and not math.isfinite(self.means.get(self.middle + 1, math.inf))
+
+    @property
+    def alike(self) -> bool:
+        """Whether two seeds have the same losses to the bit: then they are one."""
+        losses = [tuple(self.trials[i, seed].loss for i in self.window) for seed in self.seeds] if self.found else []
+        return len(set(losses)) < len(losses)
+
+    @property
     def loss(self) -> float:
         """Of the rung of the lowest mean."""
         return self.means[self.middle]
 
     @cached_property
-    def _fit(self) -> tuple[dict[int, float], float] | None:
-        """({seed: its best, in log2 of the rate}, half the interval of what they share by c); None where the losses do
-        not bend upward."""
+    def _fit(self) -> Parabola | None:
+        """None where there are too few finite losses."""
         rows = [(i, seed) for seed in self.seeds for i in self.window if math.isfinite(self.trials[i, seed].loss)]
         centre = math.log2(self.rungs[self.middle])
         x = np.array([math.log2(self.rungs[i]) - centre for i, _ in rows])
@@ -146,39 +200,49 @@ class Valley:
             return None
         loss = np.array([self.trials[place].loss for place in rows])
         solved, *_ = np.linalg.lstsq(design, loss, rcond=None)
-        c = float(solved[-1])
-        residual = float(((loss - design @ solved) ** 2).sum())
-        error = math.sqrt(residual / degrees * float(np.linalg.inv(design.T @ design)[-1, -1]))
-        if c <= intervals.quantile(degrees) * error:
-            return None
-        slopes = solved[len(self.seeds) : -1]
-        best = {seed: centre - float(b) / (2 * c) for seed, b in zip(self.seeds, slopes, strict=True)}
-        shared = abs(statistics.fmean(best.values()) - centre) * intervals.quantile(degrees) * error / c
-        return best, shared
+        variance = float(((loss - design @ solved) ** 2).sum()) / degrees
+        error = math.sqrt(variance * float(np.linalg.inv(design.T @ design)[-1, -1]))
+        slopes = dict(zip(self.seeds, solved[len(self.seeds) : -1].tolist(), strict=True))
+        return Parabola(centre, slopes, float(solved[-1]), intervals.quantile(degrees) * error, math.sqrt(variance))
 
     @property
+    def scatter(self) -> float:
+        """The standard deviation of the losses around the parabolas; NaN without a fit."""
+        return self._fit.scatter if self.found and self._fit else math.nan
+
+    @cached_property
     def by_seed(self) -> dict[int, float]:
-        """{seed: its best rate in log2}; none where the valley has no bottom that can be told."""
-        return self._fit[0] if self.found and not self.rim and self._fit else {}
+        """{seed: its best rate in log2}; none where the valley has no bottom within the window."""
+        if not self.found or self.rim or self.edge or self._fit is None or not self._fit.bends:
+            return {}
+        ends = math.log2(self.rungs[self.window[0]]), math.log2(self.rungs[self.window[-1]])
+        bottoms = self._fit.bottoms
+        return bottoms if all(ends[0] <= bottom <= ends[1] for bottom in bottoms.values()) else {}
 
     @property
     def best(self) -> Interval | None:
-        """The best rate; None where it cannot be told."""
+        """The best rate; None where the losses have no bottom that can be known."""
         if not self.by_seed or self._fit is None:
             return None
-        return Interval.of(list(self.by_seed.values()), self._fit[1]).turned(lambda x: 2**x)
+        return Interval.of(list(self.by_seed.values()), self._fit.shared).turned(lambda x: 2**x)
 
-    def lost(self, rung: int) -> Interval:
+    def lost(self, rung: int) -> Interval | None:
         """Nats that a rung which every seed has tried loses to the best, seed by seed, that best chosen by the others;
-        infinite where it diverges."""
-        lost = [self.trials[rung, seed].loss - self.trials[self._chosen(seed), seed].loss for seed in self.seeds]
-        return Interval.of(lost) if all(map(math.isfinite, lost)) else Interval(math.inf, math.inf, math.inf)
+        infinite where it diverges in half of the seeds or more, None where it does in fewer."""
+        diverged = sum(not math.isfinite(self.trials[rung, seed].loss) for seed in self.seeds)
+        if diverged:
+            return Interval(math.inf, math.inf, math.inf) if 2 * diverged >= len(self.seeds) else None
+        return Interval.of([self.trials[rung, seed].loss - self._least(seed) for seed in self.seeds])
 
-    def _chosen(self, seed: int) -> int:
-        """The best rung by the other seeds; of one seed alone by itself."""
-        others = [one for one in self.seeds if one != seed] or [seed]
-        means = {i: statistics.fmean(self.trials[i, one].loss for one in others) for i in self.means}
-        return min(means, key=means.__getitem__)
+    def _least(self, seed: int) -> float:
+        """The loss of a seed at the rung that the others say is best, of those at which none diverges."""
+        others = [other for other in self.seeds if other != seed] or [seed]
+        means = {
+            i: statistics.fmean(self.trials[i, other].loss for other in others)
+            for i, mean in self.means.items()
+            if math.isfinite(mean)
+        }
+        return self.trials[min(means, key=means.__getitem__), seed].loss
 
     @property
     def highest(self) -> float | None:
@@ -222,18 +286,23 @@ class Transfer:
 
     key: str
     label: str
+    method: str
+    """By which it has its colour."""
     axis: Axis
     valleys: tuple[Valley, ...]
     """By size, ascending."""
     predict: tuple[int, ...] = ()
     """Sizes whose best rate is asked for."""
+    lost: frozenset[int] = frozenset()
+    """Sizes with a run that has no result: they are not searched further."""
 
     def wanted(self, start: int) -> dict[int, Wanted]:
         """{size: what to try next}; where all are found, the smallest's best rate at the largest."""
-        wanted = {valley.size: more for valley in self.valleys if (more := valley.wanted(start))}
-        if wanted or not self.valleys[0].found:
-            return wanted
+        open_ = [valley for valley in self.valleys if valley.size not in self.lost]
+        wanted = {valley.size: more for valley in open_ if (more := valley.wanted(start))}
         last = self.valleys[-1]
+        if wanted or not self.valleys[0].found or last.size in self.lost:
+            return wanted
         kept = [(self.valleys[0].middle, seed) for seed in last.seeds]
         missing = [place for place in kept if place not in last.trials]
         return {last.size: missing} if missing else {}
@@ -266,19 +335,17 @@ class Transfer:
         if not self._lines:
             return None
         at = [fit.slope * math.log2(size) + fit.level for fit in self._lines.values()]
-        return Interval.of(at, scatter(self._points)[1]).turned(lambda log: 2**log)
+        return Interval.of(at, beyond(self._points, math.log2(size))).turned(lambda log: 2 ** min(log, 64.0))
 
     @cached_property
     def regret(self) -> Interval | None:
-        """Nats lost at the largest by the smallest's best rate; infinite where that diverges; None before it was tried,
-        or where one of both has no best rung."""
+        """Nats lost at the largest by the smallest's best rung; infinite where that does not train; None before it was
+        tried, where one of both has no best rung, and where it diverges in some seeds."""
         first, last = self.valleys[0], self.valleys[-1]
         if not (first.found and last.found) or first.size == last.size:
             return None
         kept = first.middle
-        if any((kept, seed) not in last.trials for seed in last.seeds):
-            return None
-        return last.lost(kept)
+        return None if any((kept, seed) not in last.trials for seed in last.seeds) else last.lost(kept)
 
     @property
     def gain(self) -> float:
@@ -286,34 +353,35 @@ class Transfer:
         return self.valleys[0].loss - self.valleys[-1].loss
 
     @property
-    def noise(self) -> float:
-        """The standard deviation over seeds of the loss at the best rung, over all sizes: what another seed costs. NaN
-        of one seed."""
+    def threshold(self) -> float:
+        """Nats below which a regret is no more than noise; NaN of one seed, or of seeds that are one."""
         squares, degrees = 0.0, 0
-        for valley in self.valleys:
-            if valley.found and len(valley.seeds) > 1:
-                losses = [valley.trials[valley.middle, seed].loss for seed in valley.seeds]
-                squares += statistics.variance(losses) * (len(losses) - 1)
-                degrees += len(losses) - 1
-        return math.sqrt(squares / degrees) if degrees else math.nan
+        searched = [valley for valley in self.valleys if valley.found and len(valley.seeds) > 1]
+        for valley in searched:
+            losses = [valley.trials[valley.middle, seed].loss for seed in valley.seeds]
+            squares += statistics.variance(losses) * (len(losses) - 1)
+            degrees += len(losses) - 1
+        scatters = [valley.scatter for valley in searched if not math.isnan(valley.scatter)]
+        if not scatters or any(valley.alike for valley in searched):
+            return math.nan
+        noise = min(math.sqrt(squares / degrees), SPREAD * math.sqrt(statistics.fmean(s**2 for s in scatters)))
+        return max(noise, LEAST * abs(self.valleys[-1].loss))
 
     @property
     def verdict(self) -> Verdict:
-        """`carries`: the regret's whole interval lies below the noise: keeping the rate costs less than another seed.
-        `drifts`: it costs more than that, shown to be above 0, and the best rate is shown to move."""
+        """`carries`: the whole interval of the regret lies below the threshold. `drifts`: the regret lies above it, is
+        shown to be above 0, and the best rate is shown to move, or the smallest's does not train at the largest."""
         regret, drift = self.regret, self.drift
-        if (
-            self.valleys[0].rim
-            or self.valleys[-1].rim
-            or regret is None
-            or math.isnan(regret.high)
-            or math.isnan(self.noise)
-        ):
+        if regret is None or math.isnan(self.threshold) or self.valleys[0].best is None:
             return "cannot tell"
-        if regret.high <= self.noise:
+        if math.isinf(regret.value):
+            return "drifts"
+        if self.valleys[-1].best is None or drift is None or math.isnan(regret.high):
+            return "cannot tell"
+        if regret.high <= self.threshold:
             return "carries"
-        moved = math.isinf(regret.value) or (drift is not None and (drift.low > 0 or drift.high < 0))
-        return "drifts" if regret.low > 0 and regret.value > self.noise and moved else "cannot tell"
+        moves = drift.low > 0 or drift.high < 0
+        return "drifts" if regret.low > 0 and regret.value > self.threshold and moves else "cannot tell"
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values."""
@@ -325,9 +393,9 @@ class Transfer:
             "verdict": self.verdict,
             f"{self.axis}s": [valley.to_json(self.axis) for valley in self.valleys],
             "drift": {"exponent": drift.to_json()["value"], **drift.to_json()} if drift else None,
-            "regret": self.regret.to_json() if self.regret else None,
+            "regret": {**self.regret.to_json(), "diverges": math.isinf(self.regret.value)} if self.regret else None,
             "gain": self.gain if self.valleys[0].found and self.valleys[-1].found else None,
-            "noise": self.noise if math.isfinite(self.noise) else None,
+            "threshold": self.threshold if math.isfinite(self.threshold) else None,
             "predicted": [
                 {self.axis: size, **({"lr": one.value, **one.to_json()} if one else {"lr": None})}
                 for size, one in predicted.items()

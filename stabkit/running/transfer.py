@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -33,30 +33,40 @@ class Place(NamedTuple):
     seed: int
 
 
+class CaseName(NamedTuple):
+    """How a case is called."""
+
+    label: str
+    method: str
+    """By which it has its colour."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SearchPlan:
     """What is searched."""
 
     axis: Axis
-    cases: Mapping[str, str]
-    """{case: its label}."""
+    cases: Mapping[str, CaseName]
+    """{case: how it is called}."""
     sizes: tuple[int, ...]
     rungs: tuple[float, ...]
     seeds: tuple[int, ...]
     steps: int
     predict: tuple[int, ...] = ()
 
-    def transfers(self, tried: Mapping[Place, Trial]) -> tuple[Transfer, ...]:
-        """What these trials say of every case."""
+    def transfers(self, tried: Mapping[Place, Trial], lost: Collection[tuple[str, int]] = ()) -> tuple[Transfer, ...]:
+        """What these trials say of every case; `lost`: (case, size) with a run that has no result."""
         return tuple(
             Transfer(
                 key=case,
-                label=label,
+                label=name.label,
+                method=name.method,
                 axis=self.axis,
                 valleys=tuple(self._valley(case, size, tried) for size in self.sizes),
                 predict=self.predict,
+                lost=frozenset(size for size in self.sizes if (case, size) in lost),
             )
-            for case, label in self.cases.items()
+            for case, name in self.cases.items()
         )
 
     def _valley(self, case: str, size: int, tried: Mapping[Place, Trial]) -> Valley:
@@ -74,6 +84,8 @@ class RatesSearched:
     """(run, why it has no result); its case and size are not searched further."""
     left: int
     """Runs that were next when the budget was spent."""
+    notes: tuple[str, ...] = ()
+    """What was seen on the way, each once."""
 
 
 class Trained(NamedTuple):
@@ -81,6 +93,9 @@ class Trained(NamedTuple):
 
     trials: Mapping[Place, Trial]
     failed: Sequence[tuple[str, str]]
+    new: int = 0
+    """Runs that were not stored before."""
+    notes: Sequence[str] = ()
 
 
 Train = Callable[[Sequence[Place]], Trained]
@@ -88,22 +103,37 @@ Seconds = Callable[[Sequence[Place]], float]
 """How long these will take, about."""
 
 
-def search(plan: SearchPlan, train: Train, seconds: Seconds, limit: float | None) -> RatesSearched:
-    """Rounds until nothing is wanted, or the next would not end within `limit` seconds."""
+def search(
+    plan: SearchPlan,
+    train: Train,
+    seconds: Seconds,
+    limit: float | None,
+    known: Mapping[Place, Trial] | None = None,
+) -> RatesSearched:
+    """Rounds until nothing is wanted, or the next would not end within `limit` seconds; one that trains something new
+    is always made, so that the same command goes on. `known`: trials from elsewhere."""
     begin = time.monotonic()
-    tried: dict[Place, Trial] = {}
+    tried: dict[Place, Trial] = dict(known or {})
     lost: set[tuple[str, int]] = set()
-    failed: list[tuple[str, str]] = []
-    left = 0
+    failed, notes = list[tuple[str, str]](), list[str]()
+    new = left = 0
     while wanted := _wanted(plan, tried, lost):
-        if limit is not None and tried and time.monotonic() - begin + seconds(wanted) > limit:
+        if limit is not None and new and time.monotonic() - begin + seconds(wanted) > limit:
             left = len(wanted)
             break
         done = train(wanted)
         tried |= done.trials
         failed += done.failed
+        notes += done.notes
+        new += done.new
         lost |= {(place.case, place.size) for place in wanted if place not in done.trials}
-    return RatesSearched(plan=plan, found=plan.transfers(tried), failed=tuple(dict(failed).items()), left=left)
+    return RatesSearched(
+        plan=plan,
+        found=plan.transfers(tried, lost),
+        failed=tuple(dict(failed).items()),
+        left=left,
+        notes=tuple(dict.fromkeys(notes)),
+    )
 
 
 def runs_a_size(plan: SearchPlan) -> int:
@@ -115,9 +145,8 @@ def _wanted(plan: SearchPlan, tried: Mapping[Place, Trial], lost: set[tuple[str,
     """The largest sizes first, which take longest."""
     wanted = [
         Place(transfer.key, size, rung, seed)
-        for transfer in plan.transfers(tried)
+        for transfer in plan.transfers(tried, lost)
         for size, places in transfer.wanted(len(plan.rungs) // 2).items()
-        if (transfer.key, size) not in lost
         for rung, seed in places
     ]
     return sorted(wanted, key=lambda place: -place.size)
@@ -139,12 +168,17 @@ def of_methods(
         return replace(cell, train=replace(cell.train, lr=plan.rungs[place.rung]))
 
     def train(places: Sequence[Place]) -> Trained:
+        new = sum(spec(place).run_id not in store for place in places)
         done = execute.run(request.of([spec(place) for place in places]), store, listener, retry_failed=retry_failed)
         runs = {run.run_id: run for run in done.runs}
         trials = {place: trial(runs[run_id]) for place in places if (run_id := spec(place).run_id) in runs}
-        return Trained(trials, [(lost.run_id, reason) for lost, reason in done.failed])
+        return Trained(trials, [(lost.run_id, reason) for lost, reason in done.failed], new)
 
-    return train, lambda places: sum(cost.seconds(spec(place)) for place in places) / request.place.workers
+    def seconds(places: Sequence[Place]) -> float:
+        missing = [spec(place) for place in places if spec(place).run_id not in store]
+        return sum(map(cost.seconds, missing)) / request.place.workers
+
+    return train, seconds
 
 
 def trial(run: Run) -> Trial:

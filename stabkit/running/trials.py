@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from stabkit.results.own.trial import ModelTrial
 from stabkit.results.transfer import Axis
@@ -48,6 +49,8 @@ class TrialRequest:
     axis: Axis
     depth: int | None
     """Of all, where widths are searched."""
+    smallest: int
+    """Of the sizes: `lr` is the rate there."""
     warmup: int | None
     """Updates over which the rate rises; None for the factory's own scheduler, or none."""
     steps: int
@@ -64,11 +67,19 @@ class TrialRequest:
         """What a worker is given."""
         names = ("factory", "depth", "width", "lr", "seed", "steps")
         asked = {name: getattr(spec, name) for name in names}
-        where = {"here": self.here, "warmup": self.warmup, "out": str(self.out)}
+        smallest = [self.smallest, None] if self.axis == "depth" else [self.depth, self.smallest]
+        where = {"here": self.here, "smallest": smallest, "warmup": self.warmup, "out": str(self.out)}
         return {"kind": "trial", "id": spec.name, **asked, **where}
 
 
-Trying = Callable[[int], AbstractContextManager[tuple[Tell, Callable[[TrialSpec, "ModelTrial | Lost"], None]]]]
+class TriedModel(NamedTuple):
+    """A trial, and whether it was stored before."""
+
+    trial: ModelTrial
+    reused: bool
+
+
+Trying = Callable[[int], AbstractContextManager[tuple[Tell, Callable[[TrialSpec, "TriedModel | Lost"], None]]]]
 """What shows the runs of a round."""
 
 
@@ -78,10 +89,11 @@ def of_factory(request: TrialRequest, execute: Map, workers: int, trying: Trying
     shelf = Shelf(TRIAL, request.out)
     shelf.sweep_partial()
     took: dict[int, list[float]] = {}
+    optimizers: dict[str, set[int]] = {}
 
     def train(places: Sequence[Place]) -> Trained:
         specs = {place: request.spec(place) for place in places}
-        work: Work[TrialSpec, ModelTrial] = Work(
+        work: Work[TrialSpec, TriedModel] = Work(
             kind="trial",
             again="tried again",
             shelf=None,  # what is stored a worker alone can tell: its key holds the weights that the factory makes
@@ -93,16 +105,21 @@ def of_factory(request: TrialRequest, execute: Map, workers: int, trying: Trying
         )
         with trying(len(specs)) as (tell, ended):
             done = plan.complete(plan.plan(list(specs.values()), work), execute, tell, ended=ended)
-        by = {(made.depth, made.width, made.lr, made.seed): made for made in done.results}
-        found = {
-            place: by[key]
-            for place, spec in specs.items()
-            if (key := (spec.depth, spec.width, spec.lr, spec.seed)) in by
-        }
-        for place, made in found.items():
-            took.setdefault(place.size, []).append(made.seconds)
-        failed = [(spec.name, lost.text) for spec, lost in done.lost]
-        return Trained({place: made.trial for place, made in found.items()}, failed)
+        by = {_at(model.trial): model for model in done.results}
+        models = {place: by[_at(spec)] for place, spec in specs.items() if _at(spec) in by}
+        notes = [note for model in models.values() for note in model.trial.notes]
+        for place, model in models.items():
+            took.setdefault(place.size, []).append(model.trial.seconds)
+            optimizers.setdefault(model.trial.optimizer, set()).add(place.size)
+        if len(optimizers) > 1:
+            named = [f"{name} at {', '.join(map(str, sorted(sizes)))}" for name, sizes in optimizers.items()]
+            notes.append(f"the optimiser is not the same at every size: {'; '.join(named)}")
+        return Trained(
+            trials={place: model.trial.trial for place, model in models.items()},
+            failed=[(spec.name, lost.text) for spec, lost in done.lost],
+            new=sum(not model.reused for model in models.values()),
+            notes=notes,
+        )
 
     def seconds(places: Sequence[Place]) -> float:
         known = [sum(took[p.size]) / len(took[p.size]) for p in places if p.size in took]
@@ -111,8 +128,12 @@ def of_factory(request: TrialRequest, execute: Map, workers: int, trying: Trying
     return train, seconds
 
 
-def _read(shelf: Shelf[ModelTrial], answer: str) -> ModelTrial | Lost:
+def _at(run: TrialSpec | ModelTrial) -> tuple[int | None, int | None, float, int]:
+    return run.depth, run.width, run.lr, run.seed
+
+
+def _read(shelf: Shelf[ModelTrial], answer: str) -> TriedModel | Lost:
     said = json.loads(answer)
     if "failed" in said:
         return Lost("error", said["failed"], log=said.get("log", ""))
-    return shelf.load(said["folder"])
+    return TriedModel(shelf.load(said["folder"]), bool(said["reused"]))

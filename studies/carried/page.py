@@ -15,12 +15,12 @@ from stabkit.results.transfer import Transfer, Valley
 from stabkit.results.words import scientific
 from studies.carried.cases import CASES, STEPS, CarriedCase
 from studies.carried.rows import Rows
-from studies.carried.study import foretold, transfers
+from studies.carried.study import predicted, transfers
 from studies.markdown import table_lines
 
 NEAR = 1.5
 """The factor within which a rate that is foretold is called right."""
-HEADS = ("case", "fitted on", "best ∝ N^", "keeping it", "foretold", "best there", "off by", "loses")
+HEADS = ("case", "fitted on", "best ∝ N^", "keeping it", "predicted", "best there", "off by", "loses")
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,8 @@ class HeldOut:
 
     @cached_property
     def rate(self) -> Interval | None:
-        """That is foretold."""
-        return self.fit.predicted(self.valley.size)
+        """That is predicted, where all depths of the training set have a best rate."""
+        return self.fit.predicted(self.valley.size) if all(valley.best for valley in self.fit.valleys) else None
 
     @property
     def off(self) -> float:
@@ -45,8 +45,9 @@ class HeldOut:
 
     @property
     def lost(self) -> Interval | None:
-        """Nats at the rung next to it, less those of the rung that the other seeds say is best, seed by seed."""
-        rung = foretold(self.fit, self.valley)
+        """Nats at the rung next to it, less those of the rung that the other seeds say is best, seed by seed; infinite
+        where it does not train; None where none is predicted, or one beyond the rungs."""
+        rung = predicted(self.fit, self.valley) if self.rate else None
         if rung is None or any((rung, seed) not in self.valley.trials for seed in self.valley.seeds):
             return None
         return self.valley.lost(rung)
@@ -64,21 +65,23 @@ def held_out(known: Rows) -> list[HeldOut]:
 
 def page(known: Rows) -> str:
     """The whole page."""
-    found = held_out(known)
-    told = [one for one in found if not math.isnan(one.off)]
-    near = sum(one.off <= NEAR for one in told)
-    losses = [one.lost.value for one in told if one.lost and math.isfinite(one.lost.value)]
+    cases = held_out(known)
+    known_best = [case for case in cases if not math.isnan(case.off)]
+    losses = [case.lost.value for case in known_best if case.lost]
+    finite = [loss for loss in losses if math.isfinite(loss)]
     return template(Path(__file__).with_name("page.md.j2")).render(
-        count=len(found),
+        count=len(cases),
         cases=len(CASES),
-        told=len(told),
-        near=near,
+        compared=len(known_best),
+        near=sum(case.off <= NEAR for case in known_best),
+        inside=sum(map(_inside, known_best)),
         factor=f"{NEAR:g}",
-        median=short(statistics.median(losses)) if losses else "–",
-        worst=short(max(losses)) if losses else "–",
-        inside=sum(_inside(one) for one in told),
+        median=short(statistics.median(finite)) if finite else "",
+        worst=short(max(finite)) if finite else "",
+        diverge=len(losses) - len(finite),
+        beyond=len(known_best) - len(losses),
         steps=STEPS,
-        table="\n".join(table_lines(HEADS, [_row(one) for one in found])),
+        table="\n".join(table_lines(HEADS, [_row(case) for case in cases])),
     )
 
 

@@ -34,9 +34,18 @@ def run(path: Path, text: dict[str, str], out: Path, limit: float | None) -> int
             with ExitStack() as held:
                 plan, train, seconds = _made(case, text, store, held)
                 kept = _kept(path, case, plan, train)
-                searched = transfer.search(plan, kept, seconds, rest)
-                if not searched.left and (rung := foretold(*transfers(case, rows.read(path)))) is not None:
-                    kept([Place(next(iter(plan.cases)), case.held_out, rung, seed) for seed in plan.seeds])
+                key = next(iter(plan.cases))
+                known = {
+                    Place(key, row.depth, plan.rungs.index(row.lr), row.seed): trial
+                    for row, trial in rows.read(path).items()
+                    if row.case == case.key
+                }
+                while True:
+                    searched = transfer.search(plan, kept, seconds, rest, known)
+                    more = [] if searched.left else further(case, plan, key, rows.read(path))
+                    if not more:
+                        break
+                    known |= kept(more).trials
             left += bool(searched.left)
     return left
 
@@ -72,8 +81,21 @@ def _kept(path: Path, case: CarriedCase, plan: SearchPlan, train: Train) -> Trai
     return kept
 
 
-def foretold(fit: Transfer, held_out: Valley) -> int | None:
-    """The rung next to the rate that the law foretells; None where it foretells none, or one beyond the rungs."""
+def further(case: CarriedCase, plan: SearchPlan, key: str, known: Rows) -> list[Place]:
+    """What no search asks for: the shallowest's best rung at the deepest of the training set, and the predicted one at
+    the depth that is held out; without those that have a row."""
+    fit, held_out = transfers(case, known)
+    wanted = [(case.depths[-1], fit.valleys[0].middle)] if fit.valleys[0].found else []
+    if held_out.found and (rung := predicted(fit, held_out)) is not None:
+        wanted.append((case.held_out, rung))
+    places = [Place(key, depth, rung, seed) for depth, rung in wanted for seed in plan.seeds]
+    return [
+        place for place in places if CarriedRow(case.key, place.size, plan.rungs[place.rung], place.seed) not in known
+    ]
+
+
+def predicted(fit: Transfer, held_out: Valley) -> int | None:
+    """The rung next to the rate that the law predicts; None where it predicts none, or one beyond the rungs."""
     rate = fit.predicted(held_out.size)
     if rate is None or not held_out.rungs[0] / 2 <= rate.value <= 2 * held_out.rungs[-1]:
         return None
@@ -98,5 +120,12 @@ def transfers(case: CarriedCase, known: Rows) -> tuple[Transfer, Valley]:
         )
         for depth in (*case.depths, case.held_out)
     ]
-    fit = Transfer(key=case.key, label=case.key, axis="depth", valleys=tuple(valleys[:-1]), predict=(case.held_out,))
+    fit = Transfer(
+        key=case.key,
+        label=case.key,
+        method=case.key,
+        axis="depth",
+        valleys=tuple(valleys[:-1]),
+        predict=(case.held_out,),
+    )
     return fit, valleys[-1]

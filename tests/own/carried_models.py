@@ -88,3 +88,42 @@ def scaled(depth: int, width: int):
 def narrow(depth: int, width: int):
     """As wide whatever it is asked for."""
     return Tiny(depth, 8), loss
+
+
+def shrinking(depth: int):
+    """With a law of its own: the rate falls as 1/depth."""
+    model = Tiny(depth, 8)
+    return model, loss, torch.optim.SGD(model.parameters(), lr=1e-2 / depth)
+
+
+def tensor_rate(depth: int):
+    model = Tiny(depth, 8)
+    return model, loss, torch.optim.Adam(model.parameters(), lr=torch.tensor(1e-3))
+
+
+class Strict(torch.optim.SGD):
+    """Raises at the third update, as one that inverts a matrix does."""
+
+    def step(self, closure: object = None):
+        self.count = getattr(self, "count", 0) + 1
+        if self.count == 3:
+            raise torch.linalg.LinAlgError("the factorization could not be completed")
+        return super().step()
+
+
+def strict(depth: int):
+    model = Tiny(depth, 8)
+    return model, loss, Strict(model.parameters(), lr=1e-2)
+
+
+def three_batches(depth: int):
+    return Tiny(depth, 8), (loss, [1, 2, 3])
+
+
+def one_batch(depth: int):
+    return Tiny(depth, 8), lambda model: loss(model, 1)
+
+
+def bare(depth: int):
+    """Without a loss."""
+    return Tiny(depth, 8)

@@ -25,6 +25,7 @@ ROOT = str(Path(__file__).parents[2])
 def answer(name: str, out: Path, **asked: Any) -> dict[str, Any]:
     body = {"id": name, "factory": f"tests.own.carried_models:{name}", "here": ROOT, "depth": 2, "width": None}
     body |= {"seed": 3, "lr": 1e-2, "warmup": None, "steps": 8, "out": str(out), **asked}
+    body = {"smallest": [body["depth"], body["width"]], **body}
     events: list[Any] = []
     found = json.loads(trials.trial(body, events.append)[1])
     assert json.dumps(events, allow_nan=False)
@@ -73,6 +74,43 @@ def test_groups_and_schedulers_of_its_own_are_scaled_in_proportion(tmp_path: Pat
         scheduler.step()
     made = tried("stepped", tmp_path, lr=2e-2)
     assert made.loss == pytest.approx(held_out(model, 8), rel=1e-5) and made.optimizer == "SGD"
+
+
+def test_a_law_of_the_rate_in_the_depth_is_the_factorys_own(tmp_path: Path) -> None:
+    """Its rate is 1e-2/depth: the rate asked for is that of the smallest, and the deeper keeps half of it."""
+    torch.manual_seed(3)
+    model, loss, optimizer = carried_models.shrinking(2)
+    optimizer.param_groups[0]["lr"] = 1e-2
+    for step in range(1, 9):
+        optimizer.zero_grad()
+        loss(model, step).backward()
+        optimizer.step()
+    made = tried("shrinking", tmp_path, lr=2e-2, smallest=[1, None])
+    assert made.loss == pytest.approx(held_out(model, 8), rel=1e-5)
+    alone = tried("shrinking", tmp_path, lr=2e-2)
+    assert alone.loss != made.loss
+
+
+@pytest.mark.parametrize("name", ["tensor_rate", "shrinking"])
+def test_a_rate_is_scaled_whatever_it_is_held_in(name: str, tmp_path: Path) -> None:
+    low, high = (tried(name, tmp_path, lr=lr).loss for lr in (1e-3, 1e-1))
+    assert low != high
+
+
+def test_an_optimiser_that_raises_is_a_loss_that_is_lost(tmp_path: Path) -> None:
+    made = tried("strict", tmp_path)
+    assert math.isinf(made.loss) and "LinAlgError" in made.notes[0] and "update 3" in made.notes[0]
+
+
+@pytest.mark.parametrize(("name", "said"), [("three_batches", "there are 3"), ("one_batch", "there is one")])
+def test_batches_that_come_again_are_noted(name: str, said: str, tmp_path: Path) -> None:
+    made = tried(name, tmp_path)
+    assert not made.fresh and any("batches that updates were made on" in note and said in note for note in made.notes)
+
+
+def test_every_seed_learns_the_same_where_the_factory_brings_no_loss(tmp_path: Path) -> None:
+    first, second = (tried("bare", tmp_path, seed=seed) for seed in (0, 1))
+    assert first.frequencies == second.frequencies and first.losses != second.losses
 
 
 def test_what_is_stored_is_not_trained_again_and_comes_back_whole(tmp_path: Path) -> None:

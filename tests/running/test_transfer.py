@@ -14,7 +14,7 @@ from stabkit.errors import UsageError
 from stabkit.report import transfer as page
 from stabkit.results.transfer import Trial
 from stabkit.running import transfer
-from stabkit.running.transfer import Place, SearchPlan, Trained
+from stabkit.running.transfer import CaseName, Place, SearchPlan, Trained
 from tests.commands import stabkit as command
 from tests.commands import strict
 
@@ -23,7 +23,7 @@ SMALL = {
     "ffn": 32,
     "vocab": 200,
     "max_tokens": 64,
-    "steps": 12,
+    "steps": 40,
     "arch": "decoder-only",
     "executor": "inline",
 }
@@ -33,7 +33,7 @@ FACTORY = "tests.own.carried_models:tiny"
 def plan(**changes: Any) -> SearchPlan:
     asked = {
         "axis": "depth",
-        "cases": {"m": "M"},
+        "cases": {"m": CaseName("M", "pre-ln")},
         "sizes": (4, 8, 16),
         "rungs": stabkit_rungs(),
         "seeds": (0, 1, 2),
@@ -60,7 +60,9 @@ def made(p: float, rungs: tuple[float, ...], rounds: list[int], lost: int = 0) -
             loss = 5 - 0.1 * math.log2(place.size) + 0.05 * away**2 + 0.004 * math.sin(7 * place.seed + place.rung)
             if place.size != lost:
                 trials[place] = Trial(loss if away < 3 else math.inf, away < 3)
-        return Trained(trials, [(f"m-{lost}", "killed")] if lost in {place.size for place in places} else [])
+        return Trained(
+            trials, [(f"m-{lost}", "killed")] if lost in {place.size for place in places} else [], len(trials)
+        )
 
     return train
 
@@ -81,14 +83,14 @@ def test_a_search_ends_with_a_verdict_a_sentence_and_a_page(p: float, verdict: s
     if verdict == "drifts":
         assert "by that law set" in said and "at 32" in said and "N^−0.5" in said
     text = page.render(found, "stabkit transfer")
-    assert said[:40] in text.replace("&#39;", "'") and "The best rate that the law foretells" in text
+    assert said[:40] in text.replace("&#39;", "'") and "The best rate that the law predicts" in text
 
 
 def test_a_run_that_is_lost_ends_the_search_of_its_size_alone() -> None:
     asked = plan()
     found = transfer.search(asked, made(0.0, asked.rungs, [], lost=16), nothing, None)
     assert found.failed == (("m-16", "killed"),) and found.found[0].valleys[0].best
-    assert not found.found[0].valleys[2].trials and "search at 16 is not over" in page.answer(found)
+    assert not found.found[0].valleys[2].trials and "a run at 16 has no result" in page.answer(found)
 
 
 def test_a_budget_ends_the_search_between_two_rounds_and_says_what_is_next() -> None:
@@ -113,7 +115,7 @@ def test_places_are_asked_for_once_the_largest_first() -> None:
 def test_built_in_methods_and_the_same_again_trains_nothing(tmp_path: Path) -> None:
     asked = {"models": "pre-ln,deepnorm", "depths": (1, 2), "lr": "1e-3..1e-1", "seeds": (0, 1), "out": tmp_path}
     found = stabkit.transfer(**asked, **SMALL)
-    assert found.searched.plan.cases == {"pre-ln": "Pre-LN", "deepnorm": "DeepNorm"} and not found.failed
+    assert [name.label for name in found.searched.plan.cases.values()] == ["Pre-LN", "DeepNorm"] and not found.failed
     assert {"case", "depth", "lr", "seed", "loss", "trains"} == set(found.runs.columns) and len(found.best) == 4
     stored = {path.name for path in (tmp_path / "runs").iterdir() if path.name[0] != "."}
     again = stabkit.transfer(**asked, **SMALL)
@@ -146,6 +148,8 @@ def test_a_factory_over_depth_and_over_width(tmp_path: Path) -> None:
         (("--models", "pre-ln", "--widths", "4,8"), "--hidden 64,128"),
         (("--models", "pre-ln", "--depths", "2"), "one depth carries nothing anywhere"),
         (("--models", "pre-ln", "--max-tokens", "64,128"), "nothing else"),
+        (("--models", "pre-ln", "--steps", "5"), "fewer than 40 updates is not judged"),
+        (("--models", "pre-ln", "--depths", "2,4", "--predict", "4,8"), "among the sizes that are tried"),
         ((FACTORY, "--budget", "soon"), "--budget takes a time"),
         (("tests.own.carried_models:nothing",), "has no 'nothing'"),
     ],

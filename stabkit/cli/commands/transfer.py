@@ -34,6 +34,7 @@ def carried(invocation: Invocation) -> None:
             **(cases[0] if len(cases) == 1 else {}),
             "cases": cases,
             "left": searched.left,
+            "notes": list(searched.notes),
             "failed": [{"run": run, "reason": reason} for run, reason in searched.failed],
         }
         console.document(json_document.text(body))
@@ -86,6 +87,8 @@ def _table(result: TransferResult) -> None:
     )
     if told := page.predictions(searched):
         sizes = [f"at {size}" for size in searched.plan.predict]
-        console.table("Best rate by that law, not tried", ("", *sizes), [(label, *rates) for label, rates in told])
+        console.table("Predicted by that law, not tried", ("", *sizes), [(label, *rates) for label, rates in told])
+    for note in searched.notes:
+        console.warn(note)
     if searched.left:
         console.say(f"the budget was spent; {searched.left} runs are next, the same command goes on")

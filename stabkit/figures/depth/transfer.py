@@ -30,7 +30,7 @@ def select(cases: Sequence[Transfer]) -> pd.DataFrame:
         {
             "run": f"{case.key} {valley.size}",
             "panel": case.label,
-            "method": case.key.partition(":")[0],
+            "method": case.method,
             "axis": case.axis,
             "size": valley.size,
             **row,

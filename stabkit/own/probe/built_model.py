@@ -72,12 +72,17 @@ def make(
     lr: float,
     warmup: int | None = None,
     width: int | None = None,
+    *,
+    base: float = 0.0,
+    source: int | None = None,
 ) -> Made:
     """Call the factory at a depth, and at a width where one is asked for, every random stream seeded before; AdamW at
     `lr` where it brings no optimiser.
 
-    Optimisers of its own keep their rates where `lr` is 0, else all groups' rates in proportion, the first at `lr`.
-    `warmup`: updates over which the rate rises to its own; None for the factory's scheduler, or none.
+    Optimisers of its own keep their rates where `lr` is 0, else all groups' rates in proportion, the first at `lr`;
+    with `base` a rate of `base` becomes `lr`: the factory's first at another size, so that its own law of the rate in the
+    size is kept. `warmup`: updates over which the rate rises to its own; None for the factory's scheduler, or none.
+    `source`: of the batches where it brings no loss; None for the seed.
     """
     seeded(seed)
     given = factory(*(size for size in (depth, width) if size is not None))
@@ -88,14 +93,14 @@ def make(
         raise UsageError(f"{name}: every parameter is frozen (requires_grad=False); there is nothing to train")
     notes = []
     if loss is None:
-        objective = defaults.loss(model, seed)
+        objective = defaults.loss(model, seed if source is None else source)
         notes.append(f"the factory gives no loss: cross-entropy on fresh batches of a made-up source ({SOURCE})")
     else:
         objective = of_loss(loss, name)
     if not optimizers:
         optimizers = (torch.optim.AdamW(trained, lr=lr or defaults.RATE),)
     else:
-        notes += _own_optimizers(optimizers, model, name, lr, schedulers)
+        notes += _own_optimizers(optimizers, model, name, lr, schedulers, base)
     schedule = Schedule.of(schedulers, optimizers, warmup, name)
     notes += schedule.notes
     frozen = sum(1 for p in model.parameters() if not p.requires_grad)
@@ -163,7 +168,12 @@ def _parts(given: Any, name: str) -> tuple[nn.Module, Any, tuple[torch.optim.Opt
 
 
 def _own_optimizers(
-    optimizers: Sequence[torch.optim.Optimizer], model: nn.Module, name: str, lr: float, schedulers: Sequence[Any]
+    optimizers: Sequence[torch.optim.Optimizer],
+    model: nn.Module,
+    name: str,
+    lr: float,
+    schedulers: Sequence[Any],
+    base: float,
 ) -> list[str]:
     """Set their rates, check that they hold the model; notes."""
     updates.refuse(optimizers, name)
@@ -180,7 +190,7 @@ def _own_optimizers(
         first = peak(optimizers)
         if not first > 0:
             raise UsageError(f"{name}: --lr scales the rates of its optimizer, whose first is {first:g}")
-        scale(optimizers, schedulers, lr / first)
+        scale(optimizers, schedulers, lr / (base or first))
     notes = [f"the factory's own {updates.name(optimizers)}", *updates.notes(optimizers)]
     held = {place for optimizer in optimizers for place in updates.held(optimizer)}
     missing = [own for place, own in trained.items() if place not in held]

@@ -37,6 +37,8 @@ class Objective:
     """Whether a step has a batch of its own, as far as the loss's form tells."""
     frequencies: float | None = None
     """The loss of who knows how often each answer comes and nothing else (nats), where that is known."""
+    batches: Callable[[], int] = lambda: 0
+    """How many there are, of an iterable that has ended; 0: as many as steps."""
 
 
 def objective(given: Any, name: str) -> Objective:
@@ -83,4 +85,8 @@ def _of_batches(loss: Callable[..., torch.Tensor], batches: Iterable[Any], name:
         return drawn[step % len(drawn)]
 
     batch(1)
-    return Objective(at=lambda model, step: loss(model, batch(step)), fresh=len(drawn) > 1)
+    return Objective(
+        at=lambda model, step: loss(model, batch(step)),
+        fresh=len(drawn) > 1,
+        batches=lambda: len(drawn) if ended else 0,
+    )

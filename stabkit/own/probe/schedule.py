@@ -154,8 +154,10 @@ def scale(optimizers: Optimizers, schedulers: Sequence[Any], factor: float) -> N
     """Multiply every rate, in the optimisers' groups and in what the schedulers remember of them."""
     for group in (group for optimizer in optimizers for group in optimizer.param_groups):
         for key in GROUP:
-            if isinstance(group.get(key), (int, float)):
-                group[key] = float(group[key]) * factor
+            if isinstance(rate := group.get(key), torch.Tensor):
+                group[key] = rate * factor  # another tensor: groups may share one
+            elif isinstance(rate, (int, float)):
+                group[key] = float(rate) * factor
     for scheduler in _all(schedulers):
         for attribute in HELD:
             held = getattr(scheduler, attribute, None)
