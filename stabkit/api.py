@@ -711,7 +711,9 @@ def probe(
         for cell, lost in done.lost:
             warn(f"depth {cell.depth}, seed {cell.seed} has no result: {lost.reason}")
     if found is None:
-        return CoordinatesResult(call=following.command, request=asked, done=done, found=coordinates(done.results))
+        return CoordinatesResult(
+            call=following.command, request=asked, done=done, found=coordinates(done.results, len(asked.widths))
+        )
     return ProbeResult(call=following.command, request=asked, done=done, judged=replace(found, cures=tuple(cures)))
 
 

@@ -35,6 +35,8 @@ def probe(options: Options) -> tuple[ProbeRequest, ExecutorOptions]:
         widths=_widths(options["widths"], depths),
         out=machine.output(options["out"]),
     )
+    if asked.widths != (None,) and len(asked.lrs) > 1:
+        raise UsageError("--widths compares models at one rate: give one --lr")
     if (count := len(asked.specs())) > MOST:
         raise UsageError(f"that is {count} runs of your model; {MOST} at most: fewer --depths, --seeds or --lr")
     _, place = machine.executor({**options, "executor": "processes", "scheduler": ""})

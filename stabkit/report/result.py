@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from stabkit.errors import warn
-from stabkit.results.own.coordinates import Coordinate
+from stabkit.results.own.coordinates import Coordinates
 from stabkit.results.own.judged import Judged
 from stabkit.running.execute import Listener, RequestResult
 from stabkit.running.executors.base import Lost, Tell
@@ -355,14 +355,14 @@ class CoordinatesResult:
     call: str
     request: ProbeRequest
     done: Done[ProbeSpec, ModelCell]
-    found: Sequence[Coordinate]
+    found: Coordinates
 
     @cached_property
     def runs(self) -> pd.DataFrame:
         """A row a coordinate and width: coordinate, width, size (geometric mean over seeds)."""
         import pandas as pd
 
-        rows = [(one.key, width, size) for one in self.found for width, size in one.sizes.items()]
+        rows = [(row.key, width, size) for row in self.found.rows for width, size in row.sizes.items()]
         return pd.DataFrame(rows, columns=["coordinate", "width", "size"])
 
     @property

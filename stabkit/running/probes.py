@@ -136,7 +136,8 @@ def run(
     )
     done = plan.complete(plan.plan(specs, work), execute, tell, ended=ended)
     cells = [probed.cell for probed in done.results]
-    if len(cells) + len(done.lost) != len(specs) or len({cell.digest for cell in cells}) < len(cells):
+    alike = request.widths == (None,) and len({cell.digest for cell in cells}) < len(cells)  # a width may be ignored
+    if len(cells) + len(done.lost) != len(specs) or alike:
         raise FailedRuns(f"{len(specs)} runs were asked for, {len(cells)} came back; does the factory fork?")
     order = {spec.name: i for i, spec in enumerate(specs)}
     lost = sorted(done.lost, key=lambda pair: order[pair[0].name])

@@ -38,6 +38,7 @@ def document(corpus: Sequence[StudyRow], rows: Sequence[StudyRow] = ()) -> dict[
         "methods": sorted({row.method for row in fitted}),
         "optimizers": sorted(joined.optimizers),
         "blocks": sorted(joined.blocks),
+        "joined": joined.where,
         "abstains": sorted(joined.abstains),
         **Region.of((*names, *AXES), x, axes).to_json(),
         "max_tokens": float(np.median([row.max_tokens for row in fitted])),

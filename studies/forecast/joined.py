@@ -69,6 +69,24 @@ class Joined:
         return set(self.known.of("method")) - theirs - set(self.known.trusted("method"))
 
     @cached_property
+    def where(self) -> dict[str, tuple[list[str], bool, int]]:
+        """{optimiser that the corpus lacks: (blocks, whether some have an encoder, the longest warm-up) of its fitted
+        runs}."""
+        theirs = {row.optimizer for row in self.corpus}
+        new: dict[str, list[StudyRow]] = {}
+        for row in self.fitted:
+            if row.optimizer not in theirs:
+                new.setdefault(row.optimizer, []).append(row)
+        return {
+            name: (
+                sorted({row.block for row in rows}),
+                any(row.encoder_layers for row in rows),
+                max(row.warmup for row in rows),
+            )
+            for name, rows in sorted(new.items())
+        }
+
+    @cached_property
     def fitted(self) -> tuple[StudyRow, ...]:
         """The corpus and all for which one is given."""
         given = (row for row in self.known.rows if row.block in self.blocks and row.method not in self.abstains)

@@ -30,28 +30,27 @@ def scores(joined: Joined) -> list[tuple[str, HeldOutRuns]]:
     ]
 
 
-def sentences(joined: Joined) -> list[str]:
+def paragraphs(joined: Joined) -> list[str]:
     """How well it holds, for what none is given, of whom it has seen no failure; nothing where nothing is joined."""
     if not joined.rows:
         return []
     near, groups = joined.runs.within, joined.known.within.of("method")
     by = near.of("optimizer")
-    told = "; ".join(f"{NAMES.get(name, name)} {_told(runs)}" for name, runs in sorted(by.items()))
-    found = [f"The forecast as it stood, on {near.whole.n} runs at rates of its corpus, by optimiser: {told}."]
-    if lost := [NAMES.get(name, name) for name in sorted(set(by) - joined.optimizers)]:
-        found.append(
-            f"None is given under {' and '.join(lost)}, where its Brier skill is below {TRUSTED:g} or fewer than "
-            f"{FAILED} runs fail."
-        )
+    scored_ = "; ".join(f"{NAMES.get(name, name)} {_reported(runs)}" for name, runs in sorted(by.items()))
+    sentences = [f"The forecast as it stood, on {near.whole.n} runs at rates of its corpus, by optimiser: {scored_}."]
+    for name in sorted(set(by) - joined.optimizers):
+        failed = by[name].whole.n - by[name].whole.trained
+        why = f"only {failed} runs fail" if failed < FAILED else f"its Brier skill is below {TRUSTED:g}"
+        sentences.append(f"None is given under {NAMES.get(name, name)}, where {why}.")
     if doubted := _labels(joined.abstains):
         names = several(doubted, len(methods.KEYS))
-        found.append(f"None is given for {names}, where its Brier skill is below {TRUSTED:g}.")
+        sentences.append(f"None is given for {names}, whose Brier skill is below {TRUSTED:g}.")
     if alike := _labels({key for key, runs in groups.items() if runs.whole.trained == runs.whole.n}):
-        found.append(
+        sentences.append(
             f"Every run of {several(alike, len(groups))} at these rates trains: whether a failure of theirs would be "
-            "told, they cannot say."
+            "forecast, they cannot show."
         )
-    return found
+    return sentences
 
 
 def to_json(joined: Joined) -> dict[str, Any]:
@@ -82,12 +81,12 @@ def _labels(keys: set[str]) -> list[str]:
     return [methods.label(key, {}) for key in methods.KEYS if key in keys]
 
 
-def _told(runs: HeldOutRuns) -> str:
+def _reported(runs: HeldOutRuns) -> str:
     whole, (low, high) = runs.whole, runs.skill_interval
     failed = f"{whole.n - whole.trained} of {whole.n} fail"
     if whole.trained in (0, whole.n):
         return failed
     return (
         f"{failed}, AUC {short(whole.auc)}, Brier skill {short(whole.skill)} (95 % {with_sign(low)} to "
-        f"{with_sign(high)}), {percent(whole.accuracy)} of its words right"
+        f"{with_sign(high)}), {percent(whole.accuracy)} of its firm forecasts right"
     )

@@ -49,7 +49,7 @@ def write(study: Study, path: Path, command: str) -> dict[str, Any]:
     write_file(path, render(study, evaluation, joined, command).encode())
     return {
         "answer": answer(evaluation),
-        "sentences": joined_words.sentences(joined),
+        "sentences": joined_words.paragraphs(joined),
         "joined": joined_words.to_json(joined),
         "rows": str(study.path),
         "missing": len(study.missing),
@@ -75,11 +75,9 @@ def render(study: Study, evaluation: Evaluation, joined: Joined, command: str) -
         misses=[_miss(*miss) for miss in evaluation.misses],
         links=_links(evaluation),
         grid=[_verified(row, p) for row, p in evaluation.default_grid],
-        unseen=[(name, *joined_words.scored(runs, joined)) for name, runs in joined_words.scores(joined)]
-        if joined.rows
-        else [],
+        unseen=_unseen(joined),
         unseen_heads=joined_words.HEADS,
-        unseen_sentences=joined_words.sentences(joined),
+        unseen_sentences=joined_words.paragraphs(joined),
         beyond=[(row.run_id, row.warmup, ", ".join(axes) or "in range") for row, axes in evaluation.beyond],
         counted=evaluation.counted(),
         corpus=_corpus(evaluation.designed),

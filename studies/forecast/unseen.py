@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from stabkit.results.forecast.logistic import Array, Logistic
 from studies.forecast.regression import features, labels
@@ -65,11 +66,21 @@ class HeldOutRuns:
 
     @cached_property
     def skill_interval(self) -> tuple[float, float]:
-        """95 % of the Brier skill over runs drawn again, those of one outcome left out; NaN where all end alike."""
+        """95 % of the Brier skill over cells drawn again (a method, block, optimiser and depth: their runs, a ladder of
+        rates, are not independent), draws of one outcome left out; NaN where all end alike."""
         label = labels(self.rows)
         if label.all() or not label.any():
             return math.nan, math.nan
-        return resampled(len(label), lambda pick: skill(self.p[pick], label[pick]), RESAMPLES)
+        by: dict[tuple[object, ...], list[int]] = {}
+        for i, row in enumerate(self.rows):
+            by.setdefault((row.method, row.block, row.optimizer, row.depth), []).append(i)
+        cells = [np.array(cell) for cell in by.values()]
+
+        def drawn(pick: NDArray[np.intp]) -> float:
+            runs = np.concatenate([cells[i] for i in pick])
+            return skill(self.p[runs], label[runs])
+
+        return resampled(len(cells), drawn, RESAMPLES)
 
     def of(self, axis: str) -> dict[str, HeldOutRuns]:
         """{optimiser, block or method: its runs}."""

@@ -14,7 +14,7 @@ from stabkit.errors import UsageError
 from stabkit.report.own import coordinates as page
 from stabkit.report.result import CoordinatesResult
 from stabkit.results.intervals import Interval
-from stabkit.results.own.coordinates import Coordinate, coordinates, overall
+from stabkit.results.own.coordinates import Coordinate, Coordinates, coordinates
 from tests.commands import stabkit as command
 from tests.commands import strict
 from tests.own.probing import cell
@@ -32,11 +32,11 @@ def probed(name: str, out: Path) -> CoordinatesResult:
 @pytest.mark.slow
 def test_a_plain_models_updates_grow_with_width_and_those_of_mup_do_not(tmp_path: Path) -> None:
     plain, scaled = (probed(name, tmp_path) for name in ("tiny", "scaled"))
-    by = {one.key: one for one in plain.found}
-    assert overall(plain.found) == "drifts" and by["update"].law and by["update"].law.low > 0.3
-    kept = {one.key: one for one in scaled.found}
+    by = {row.key: row for row in plain.found.rows}
+    assert plain.found.verdict == "drifts" and by["update"].law and by["update"].law.low > 0.3
+    kept = {row.key: row for row in scaled.found.rows}
     assert all(kept[key].law and abs(kept[key].law.value) < 0.25 for key in ("stream", "update_first", "update"))  # type: ignore[union-attr]
-    assert overall(scaled.found) != "drifts" and "drift with width" in plain.verdict
+    assert scaled.found.verdict != "drifts" and "drift with width" in plain.verdict
     assert set(plain.runs["width"]) == set(WIDTHS) and plain.page.exists()
 
 
@@ -47,6 +47,14 @@ def test_the_command_has_a_table_a_document_and_an_exit_code(tmp_path: Path) -> 
     assert body["verdict"] == "drifts" and [one["coordinate"] for one in body["coordinates"]][0] == "stream"
     again = command(*asked, "--strict")
     assert again.returncode == 7 and "coordinates drift" in again.stderr and "drifts" in again.stdout
+
+
+@pytest.mark.slow
+def test_a_width_that_breaks_and_one_that_is_ignored_are_said(tmp_path: Path) -> None:
+    found = probed("breaking", tmp_path)
+    assert found.found.broken == {64: 2} and "at width 64 a number is lost" in found.verdict
+    with pytest.raises(UsageError, match="wide whatever width it is asked for"):
+        probed("narrow", tmp_path)
 
 
 def made(p: float, spread: float = 0.01) -> Coordinate:
@@ -66,10 +74,19 @@ def test_the_verdict_is_by_the_whole_interval(p: float, verdict: str) -> None:
     assert json.dumps(made(p).to_json(), allow_nan=False)
 
 
+def of(*laws: float, broken: dict[int, int] | None = None) -> Coordinates:
+    return Coordinates([made(p) for p in laws], broken or {})
+
+
 def test_of_all_one_that_drifts_decides_and_all_must_carry() -> None:
-    assert overall([made(0.0), made(0.5), made(0.25)]) == "drifts" and overall([made(0.0)]) == "carries"
-    assert overall([made(0.0), made(0.25)]) == "cannot tell" and overall([]) == "cannot tell"
-    assert "carries" not in page.answer([made(0.25)]) and "no exponent beyond" in page.answer([made(0.0)])
+    assert of(0.0, 0.5, 0.25).verdict == "drifts" and of(0.0).verdict == "carries"
+    assert of(0.0, 0.25).verdict == "cannot tell" and of().verdict == "cannot tell"
+    assert "carries" not in page.answer(of(0.25)) and "no exponent beyond" in page.answer(of(0.0))
+
+
+def test_a_width_at_which_a_number_is_lost_is_said_and_carries_nothing() -> None:
+    lost = of(0.0, broken={64: 3})
+    assert lost.verdict == "cannot tell" and "at width 64 a number is lost by update 3" in page.answer(lost)
 
 
 def test_one_seed_has_no_interval_and_cannot_tell() -> None:
@@ -79,7 +96,7 @@ def test_one_seed_has_no_interval_and_cannot_tell() -> None:
 
 def test_a_factory_that_ignores_its_width_is_refused() -> None:
     with pytest.raises(UsageError, match="wide whatever width it is asked for"):
-        coordinates([cell("pre_ln", 4, steps=2)])
+        coordinates([cell("pre_ln", 4, steps=2)], 2)
 
 
 @pytest.mark.parametrize(
@@ -88,6 +105,7 @@ def test_a_factory_that_ignores_its_width_is_refused() -> None:
         (("--depths", "2", "--widths", "16"), "one width is no axis"),
         (("--depths", "2,4", "--widths", "16,32"), "--widths goes with one depth"),
         (("--widths", "16,32"), "--widths goes with one depth"),
+        (("--depths", "2", "--widths", "16,32", "--lr", "1e-3,1e-2"), "give one --lr"),
     ],
 )
 def test_bad_input_is_one_line(words: tuple[str, ...], said: str, tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ def test_one_whose_failures_are_not_told_or_are_too_few_is_not() -> None:
     for rows in (blind, few):
         found = Joined.of(corpus(), [*of("adamw", 40, 12), *rows])
         assert found.optimizers == {"adam", "adamw"} and len(found.fitted) == len(found.corpus) + 40
-        assert any("None is given under Muon" in text for text in joined_words.sentences(found))
+        assert any("None is given under Muon" in text for text in joined_words.paragraphs(found))
 
 
 def test_a_method_whose_failures_are_not_told_abstains_and_blocks_are_judged_by_known_optimisers() -> None:
@@ -85,7 +85,7 @@ def test_a_method_whose_failures_are_not_told_abstains_and_blocks_are_judged_by_
     assert found.abstains == {"dyt"} and "llama" in found.blocks
     body = document(found.corpus, found.rows)
     assert (body["optimizers"], body["abstains"], body["blocks"]) == (["adam", "adamw"], ["dyt"], ["classic", "llama"])
-    text = " ".join(joined_words.sentences(found))
+    text = " ".join(joined_words.paragraphs(found))
     assert "None is given for DyT" in text and f"below {TRUSTED:g}" in text
 
 
@@ -98,7 +98,7 @@ def test_the_page_has_them_and_survives_having_none(undrawn: None) -> None:
     whole = page.render(study, evaluation, Joined.of(some, of("adamw", 40, 12)), "python -m studies forecast")
     assert "under AdamW" in whole and "12 of 40 fail" in whole
     assert "What the corpus lacks" not in page.render(study, evaluation, Joined.of(some, ()), "stabkit")
-    assert joined_words.to_json(Joined.of(some, ())) == {} and joined_words.sentences(Joined.of(some, ())) == []
+    assert joined_words.to_json(Joined.of(some, ())) == {} and joined_words.paragraphs(Joined.of(some, ())) == []
 
 
 # — what is committed —

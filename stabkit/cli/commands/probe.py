@@ -35,16 +35,16 @@ def probe(invocation: Invocation) -> None:
 def _coordinates(result: CoordinatesResult, *, json: bool, strict: bool) -> None:
     """`--widths`: a row a coordinate; raises FailedRuns, and with --strict Unstable where one drifts."""
     from stabkit.report.own import coordinates as page
-    from stabkit.results.own.coordinates import overall
 
-    verdict = overall(result.found)
+    verdict = result.found.verdict
     if json:
         body = {
             "schema": json_document.SCHEMA,
             "report": str(result.page),
             "answer": result.verdict,
             "verdict": verdict,
-            "coordinates": [one.to_json() for one in result.found],
+            "coordinates": [row.to_json() for row in result.found.rows],
+            "broken": {str(width): step for width, step in result.found.broken.items()},
         }
         console.document(json_document.text(body))
     else:

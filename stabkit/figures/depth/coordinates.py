@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
@@ -12,18 +10,18 @@ from stabkit.figures.drawing import style
 from stabkit.figures.drawing.line_ends import label_ends
 from stabkit.figures.picture import Note, Picture
 from stabkit.figures.shared.words import short
-from stabkit.results.own.coordinates import Coordinate, overall
+from stabkit.results.own.coordinates import Coordinates
 
 COLUMNS = ("run", "coordinate", "label", "width", "size")
 SIGNS = ("o", "s", "D", "^", "v")
 
 
-def select(found: Sequence[Coordinate]) -> pd.DataFrame:
+def select(found: Coordinates) -> pd.DataFrame:
     """One row a coordinate and width."""
     rows = [
-        {"run": f"{one.key} {width}", "coordinate": one.name, "label": one.label, "width": width, "size": size}
-        for one in found
-        for width, size in one.sizes.items()
+        {"run": f"{row.key} {width}", "coordinate": row.name, "label": row.label, "width": width, "size": size}
+        for row in found.rows
+        for width, size in row.sizes.items()
     ]
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
@@ -52,7 +50,7 @@ def draw(frame: pd.DataFrame) -> Figure:
     return figure
 
 
-PICTURE: Picture[Sequence[Coordinate]] = Picture(
+PICTURE: Picture[Coordinates] = Picture(
     name="coordinates",
     short="Coordinates over width",
     caption="The coordinate check of μP (Yang et al. 2021) with its law in the width.",
@@ -71,7 +69,7 @@ PICTURE: Picture[Sequence[Coordinate]] = Picture(
         "carries": "Every coordinate keeps its size over width",
         "drifts": "Not every coordinate keeps its size over width",
         "cannot tell": "Coordinates over width",
-    }[overall(found)],
+    }[found.verdict],
     alt=alt,
     none="No number was found at two widths.",
 )

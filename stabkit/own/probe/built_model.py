@@ -80,8 +80,8 @@ def make(
     `lr` where it brings no optimiser.
 
     Optimisers of its own keep their rates where `lr` is 0, else all groups' rates in proportion, the first at `lr`;
-    with `base` a rate of `base` becomes `lr`: the factory's first at another size, so that its own law of the rate in the
-    size is kept. `warmup`: updates over which the rate rises to its own; None for the factory's scheduler, or none.
+    with `base` a rate of `base` becomes `lr`: the factory's first at another size, so that its own law of the rate in
+    the size is kept. `warmup`: updates over which the rate rises to its own; None for the factory's scheduler, or none.
     `source`: of the batches where it brings no loss; None for the seed.
     """
     seeded(seed)

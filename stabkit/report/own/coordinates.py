@@ -14,7 +14,7 @@ from stabkit.figures.shared.words import plain, short
 from stabkit.report.cards import card
 from stabkit.report.frame import ASSETS, shell, template
 from stabkit.results.intervals import Interval
-from stabkit.results.own.coordinates import LEVEL, Coordinate, overall
+from stabkit.results.own.coordinates import LEVEL, Coordinates
 from stabkit.storage.folder import write_file
 
 if TYPE_CHECKING:
@@ -23,17 +23,19 @@ if TYPE_CHECKING:
 TITLE = "Do coordinates keep their size over width?"
 
 
-def write(found: Sequence[Coordinate], asked: ProbeRequest, lost: Sequence[str], command: str) -> Path:
+def write(found: Coordinates, asked: ProbeRequest, lost: Sequence[str], command: str) -> Path:
     """Write the page; returns where."""
     name = asked.factory.replace(":", "-").replace(".", "-")[:60]
-    key = hashlib.sha256(repr((asked.depths, asked.widths, asked.seeds, asked.lrs, asked.steps)).encode()).hexdigest()
+    key = hashlib.sha256(
+        repr((asked.depths, asked.widths, asked.seeds, asked.lrs, asked.steps, asked.warmup, asked.blocks)).encode()
+    ).hexdigest()
     path = asked.out / "reports" / f"probe-{name}-widths-{key[:4]}.html"
     write_file(path, render(found, asked, lost, command).encode())
     return path
 
 
 @np.errstate(all="ignore")
-def render(found: Sequence[Coordinate], asked: ProbeRequest, lost: Sequence[str], command: str) -> str:
+def render(found: Coordinates, asked: ProbeRequest, lost: Sequence[str], command: str) -> str:
     """The page as one HTML file."""
     return template(ASSETS / "coordinates.html.j2").render(
         **shell(TITLE, command, answer(found)),
@@ -49,34 +51,34 @@ def render(found: Sequence[Coordinate], asked: ProbeRequest, lost: Sequence[str]
     )
 
 
-def answer(found: Sequence[Coordinate]) -> str:
+def answer(found: Coordinates) -> str:
     """The sentence."""
-    verdict = overall(found)
-    if verdict == "carries":
+    lost = [f"at width {width} a number is lost by update {step}" for width, step in found.broken.items()]
+    laws = [f"{row.label}, d^{law(row.law)}" for row in found.rows if row.verdict == found.verdict]
+    parts = "; ".join([*lost, *laws])
+    if found.verdict == "carries":
         return f"Every coordinate keeps its size over width: no exponent beyond ±{LEVEL:g}."
-    wrong = [one for one in found if one.verdict == verdict]
-    told = "; ".join(f"{one.label}, d^{law(one.law)}" for one in wrong)
-    if verdict == "drifts":
-        return f"Coordinates drift with width: {told}."
-    return f"Whether coordinates keep their size over width, these runs cannot tell: {told}."
+    if found.verdict == "drifts":
+        return f"Coordinates drift with width: {parts}."
+    return f"Whether coordinates keep their size over width, these runs cannot tell: {parts or 'no size was read'}."
 
 
-def widths(found: Sequence[Coordinate]) -> list[int]:
+def widths(found: Coordinates) -> list[int]:
     """Those of any coordinate."""
-    return sorted({width for one in found for width in one.sizes})
+    return sorted({width for row in found.rows for width in row.sizes})
 
 
-def rows(found: Sequence[Coordinate]) -> list[tuple[str, str, list[str], str, str]]:
+def rows(found: Coordinates) -> list[tuple[str, str, list[str], str, str]]:
     """(name, label, its size at every width, exponent, verdict)."""
     return [
         (
-            one.name,
-            one.label,
-            [short(one.sizes[width], 3) if width in one.sizes else "–" for width in widths(found)],
-            law(one.law),
-            one.verdict,
+            row.name,
+            row.label,
+            [short(row.sizes[width], 3) if width in row.sizes else "–" for width in widths(found)],
+            law(row.law),
+            row.verdict,
         )
-        for one in found
+        for row in found.rows
     ]
 
 

@@ -73,6 +73,17 @@ class Forecast:
 
 
 @dataclass(frozen=True, slots=True)
+class Joined:
+    """Where the runs of an optimiser lie that was joined to the corpus: beyond, nothing was scored."""
+
+    blocks: tuple[str, ...]
+    encoders: bool
+    """Whether some have an encoder."""
+    warmup: int
+    """The longest."""
+
+
+@dataclass(frozen=True, slots=True)
 class Coefficients:
     """A fit and where its corpus lies."""
 
@@ -87,6 +98,8 @@ class Coefficients:
     optimizers: tuple[str, ...]
     blocks: tuple[str, ...]
     """Those that it is given for."""
+    joined: Mapping[str, Joined]
+    """{optimiser that the first corpus lacks: what it was seen in}."""
     abstains: tuple[str, ...]
     """Methods for which it was too often wrong where the fit had not seen them: no forecast is given."""
 
@@ -121,6 +134,7 @@ def read(data: bytes, path: str) -> Coefficients:
             tuple(body["methods"]),
             tuple(body["optimizers"]),
             tuple(body["blocks"]),
+            {name: Joined(tuple(each[0]), bool(each[1]), int(each[2])) for name, each in body["joined"].items()},
             tuple(body["abstains"]),
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -160,8 +174,13 @@ def outside(spec: RunSpec, x: Array, by: Coefficients) -> tuple[str, ...]:
     method = methods.of(spec)
     if spec.own.scaled if spec.own else method and method.scaled and spec.method not in by.methods:
         axes.append("factors")  # on the rate, which is a link
-    if blocks.name_of(spec.model) not in by.blocks:
+    seen = by.joined.get(spec.train.optimizer)
+    if blocks.name_of(spec.model) not in (seen.blocks if seen else by.blocks):
         axes.append("block")
+    if seen and spec.model.encoder_layers and not seen.encoders:
+        axes.append("encoder")
+    if seen and spec.train.warmup > seen.warmup:
+        axes.append(WARMUP)
     if spec.method in by.abstains:
         axes.append("method")
     if not spec.model.decoder_layers:

@@ -55,9 +55,9 @@ def _moved(site: str, step: int) -> Callable[[ModelCell], float]:
 
     def size(cell: ModelCell) -> float:
         update = cell.records["update"]
-        if site not in update.sites:
+        at = cell.facts.steps if step < 0 else step
+        if site not in update.sites or at not in update.steps:  # not there, or not reached
             return math.nan
-        at = update.steps[-1] if step < 0 else step
         across = cell.facts.width if site == "state" else 1  # a fixed number of scores
         return update.value(site, int(at)) / math.sqrt(across)
 
@@ -78,15 +78,38 @@ COORDINATES: tuple[tuple[str, str, str, Callable[[ModelCell], float]], ...] = (
 """(key, name, label, its root mean square a coordinate); of scores, whose number does not grow, their length."""
 
 
-def coordinates(cells: Sequence[ModelCell]) -> list[Coordinate]:
-    """Those of cells of one depth and rate at several widths; raises UsageError where the widths do not differ."""
+@dataclass(frozen=True, slots=True)
+class Coordinates:
+    """All of them."""
+
+    rows: Sequence[Coordinate]
+    broken: Mapping[int, int]
+    """{width: the update by which a number was lost with some seed}."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """`drifts` where one does; `carries` where all do and no number was lost."""
+        verdicts = {row.verdict for row in self.rows}
+        if "drifts" in verdicts:
+            return "drifts"
+        return "carries" if verdicts == {"carries"} and not self.broken else "cannot tell"
+
+
+def coordinates(cells: Sequence[ModelCell], asked: int) -> Coordinates:
+    """Those of cells of one depth and rate at so many widths; raises UsageError where the models are not as many."""
     widths = sorted({cell.facts.width for cell in cells})
-    if len(widths) < 2:
+    if len(widths) < min(asked, 2):
         raise UsageError(
             f"{cells[0].facts.factory}: the model's state is {widths[0]} wide whatever width it is asked for; "
             "the factory is to build as wide a model as its second argument says"
         )
-    return [found for row in COORDINATES if (found := _coordinate(*row, cells)).sizes]
+    broken: dict[int, int] = {}
+    for cell in cells:
+        if cell.facts.broke:
+            step = cell.facts.broke.step
+            broken[cell.facts.width] = min(step, broken.get(cell.facts.width, step))
+    rows = [_coordinate(*row, cells) for row in COORDINATES]
+    return Coordinates([row for row in rows if row.sizes], dict(sorted(broken.items())))
 
 
 def _coordinate(
@@ -94,7 +117,7 @@ def _coordinate(
 ) -> Coordinate:
     points: dict[int, list[tuple[float, float]]] = {}
     for cell in sorted(cells, key=lambda cell: cell.facts.width):
-        value = size(cell) if 1 in cell.records["update"].steps else math.nan
+        value = size(cell)
         if 0 < value < math.inf:
             points.setdefault(cell.facts.seed, []).append((math.log(cell.facts.width), math.log(value)))
     logs: dict[int, list[float]] = {}
@@ -104,9 +127,3 @@ def _coordinate(
     whole = {seed: some for seed, some in points.items() if len(some) > 1}
     sizes = {width: math.exp(sum(values) / len(values)) for width, values in sorted(logs.items())}
     return Coordinate(key=key, name=name, label=label, sizes=sizes, law=slope(whole) if whole else None)
-
-
-def overall(found: Sequence[Coordinate]) -> Verdict:
-    """Of all: `drifts` where one does, `carries` where all do."""
-    verdicts = {one.verdict for one in found}
-    return "drifts" if "drifts" in verdicts else "carries" if verdicts == {"carries"} else "cannot tell"
