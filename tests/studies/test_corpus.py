@@ -14,6 +14,7 @@ import pytest
 from stabkit import api
 from stabkit.errors import UsageError
 from stabkit.options import lines
+from stabkit.paper.items import STUDIES
 from stabkit.running.request import Request
 from stabkit.spec import RunSpec
 from stabkit.storage.store import Store
@@ -156,7 +157,7 @@ def test_a_study_needs_a_text(tmp_path: Path) -> None:
         request("sweep --verdict-at 20 --steps 800")
 
 
-@pytest.mark.parametrize("key", command.DESIGNS)
+@pytest.mark.parametrize("key", STUDIES)
 def test_paper_says_in_one_line_where_a_study_went(key: str, tmp_path: Path) -> None:
     for words in ((key,), (key, "fig4"), (key, "--dry-run")):
         done = stabkit("paper", *words, cwd=tmp_path)
