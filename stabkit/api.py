@@ -86,7 +86,7 @@ OwnWidths = Annotated[
 Compared = Annotated[
     Names | None, Option("Built-in methods, as of sweep.", TRAIN, "METHODS", flags=("--model",), completion="methods")
 ]
-Predict = Annotated[Wholes | None, Option("Depths (widths) whose best rate is to be foretold.", TRAIN, "SIZES")]
+Predict = Annotated[Wholes | None, Option("Depths (widths) whose best rate is predicted.", TRAIN, "SIZES")]
 Arch = Annotated[ranges.Arch, Option("encoder-decoder, encoder-only or decoder-only.", TRAIN)]
 Recipe = Annotated[RecipeName, Option("shared, or paper: each method's own base, optimiser, rate.", TRAIN)]
 Factors = Annotated[

@@ -110,7 +110,7 @@ def _said(case: Transfer, left: int) -> str:
 
 
 def why(case: Transfer, left: int) -> str:
-    """Why a case cannot be told."""
+    """Why there is no verdict."""
     first, last = case.valleys[0], case.valleys[-1]
     if lost := sorted(case.lost & {first.size, last.size}):
         return f"a run at {_listed(lost)} has no result"
@@ -153,8 +153,8 @@ def _loses(case: Transfer) -> str:
 
 def _set(case: Transfer) -> str:
     """`; set 1.3e-3 at 48`."""
-    told = [f"{scientific(rate.value)} at {size}" for size in case.predict if (rate := case.predicted(size))]
-    return f"; by that law set {', '.join(told)}" if told else ""
+    rates = [f"{scientific(rate.value)} at {size}" for size in case.predict if (rate := case.predicted(size))]
+    return f"; by that law set {', '.join(rates)}" if rates else ""
 
 
 def _rung(valley: Valley) -> str:

@@ -193,7 +193,7 @@ class Valley:
         rows = [(i, seed) for seed in self.seeds for i in self.window if math.isfinite(self.trials[i, seed].loss)]
         centre = math.log2(self.rungs[self.middle])
         x = np.array([math.log2(self.rungs[i]) - centre for i, _ in rows])
-        of = np.array([[seed == one for one in self.seeds] for _, seed in rows], dtype=float)
+        of = np.array([[seed == column for column in self.seeds] for _, seed in rows], dtype=float)
         design = np.column_stack([of, of * x[:, None], x**2])
         degrees = len(rows) - design.shape[1]
         if degrees < 1 or np.linalg.matrix_rank(design) < design.shape[1]:
@@ -259,12 +259,12 @@ class Valley:
 
     def to_json(self, axis: Axis) -> dict[str, Any]:
         """Plain JSON values."""
-        told = self.best.to_json() if self.best else {"value": None, "low": None, "high": None}
+        best = self.best.to_json() if self.best else {"value": None, "low": None, "high": None}
         return {
             axis: self.size,
-            "best": told["value"],
-            "low": told["low"],
-            "high": told["high"],
+            "best": best["value"],
+            "low": best["low"],
+            "high": best["high"],
             "rim": self.rim,
             "highest_stable": self.highest,
             "loss": self.loss if self.found else None,
@@ -323,7 +323,7 @@ class Transfer:
     def _points(self) -> dict[int, list[tuple[float, float]]]:
         """{seed: (log2 of the size, log2 of its best rate)}."""
         seeds = self.valleys[0].seeds
-        return {seed: [(math.log2(one.size), one.by_seed[seed]) for one in self.found] for seed in seeds}
+        return {seed: [(math.log2(valley.size), valley.by_seed[seed]) for valley in self.found] for seed in seeds}
 
     @property
     def drift(self) -> Interval | None:
@@ -397,7 +397,7 @@ class Transfer:
             "gain": self.gain if self.valleys[0].found and self.valleys[-1].found else None,
             "threshold": self.threshold if math.isfinite(self.threshold) else None,
             "predicted": [
-                {self.axis: size, **({"lr": one.value, **one.to_json()} if one else {"lr": None})}
-                for size, one in predicted.items()
+                {self.axis: size, **({"lr": rate.value, **rate.to_json()} if rate else {"lr": None})}
+                for size, rate in predicted.items()
             ],
         }

@@ -1,1 +1,1 @@
-"""How often the rate that `stabkit transfer` foretells is right: fit up to a depth, tried at the double."""
+"""How often the rate that `stabkit transfer` predicts is right: fit up to a depth, tried at the double."""

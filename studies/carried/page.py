@@ -1,4 +1,4 @@
-"""docs/transfer.md: how often the rate foretold at the double depth is near the best there, and what it loses."""
+"""docs/transfer.md: how often the rate predicted at the double depth is near the best there, and what it loses."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from studies.carried.study import predicted, transfers
 from studies.markdown import table_lines
 
 NEAR = 1.5
-"""The factor within which a rate that is foretold is called right."""
+"""The factor within which a prediction is called right."""
 HEADS = ("case", "fitted on", "best ∝ N^", "keeping it", "predicted", "best there", "off by", "loses")
 
 
@@ -86,7 +86,7 @@ def page(known: Rows) -> str:
 
 
 def _inside(one: HeldOut) -> bool:
-    """Whether the best there lies within the interval that was foretold."""
+    """Whether the best there lies within the interval that was predicted."""
     assert one.rate is not None and one.valley.best is not None
     return one.rate.low <= one.valley.best.value <= one.rate.high
 

@@ -1,4 +1,4 @@
-"""The cases searched: at every depth up to the last, and, to be held against what they foretell, at the double."""
+"""The cases searched: at every depth up to the last, and, compared with what they predict, at the double."""
 
 from __future__ import annotations
 

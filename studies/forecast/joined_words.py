@@ -1,4 +1,4 @@
-"""What the page says of the runs that are joined: how the fit without them told them, and for what none is given."""
+"""What the page says of the runs that are joined: how the fit without them forecast them, for what none is given."""
 
 from __future__ import annotations
 

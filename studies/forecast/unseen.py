@@ -2,8 +2,8 @@
 
 Runs of other studies are scored by a fit that has seen none of them, as it stood. Only then are they joined to the
 corpus; for an optimiser, block or method whose skill was below TRUSTED the forecast goes on to abstain, and so it does
-for an optimiser of which fewer than FAILED runs fail, which cannot show that a failure would be told. What decides are
-runs at rates that the corpus has: beyond them no forecast was given.
+for an optimiser of which fewer than FAILED runs fail, which cannot show that a failure would be forecast. What decides
+are runs at rates that the corpus has: beyond them no forecast was given.
 """
 
 from __future__ import annotations

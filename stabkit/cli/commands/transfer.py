@@ -68,7 +68,7 @@ def _plan(invocation: Invocation) -> None:
 
 
 def _table(result: TransferResult) -> None:
-    """The sentence, a row a case and size, what is foretold."""
+    """The sentence, a row a case and size, what is predicted."""
     from stabkit.report import transfer as page
 
     searched = result.searched
@@ -85,9 +85,9 @@ def _table(result: TransferResult) -> None:
         ("", *page.CASE_HEADS),
         [(row.label, row.drift, row.lost, row.share, row.verdict) for row in page.cases(searched)],
     )
-    if told := page.predictions(searched):
+    if predicted := page.predictions(searched):
         sizes = [f"at {size}" for size in searched.plan.predict]
-        console.table("Predicted by that law, not tried", ("", *sizes), [(label, *rates) for label, rates in told])
+        console.table("Predicted by that law, not tried", ("", *sizes), [(label, *rates) for label, rates in predicted])
     for note in searched.notes:
         console.warn(note)
     if searched.left:

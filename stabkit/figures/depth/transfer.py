@@ -61,8 +61,8 @@ def _rows(valley: Valley) -> list[dict[str, object]]:
 
 def title(cases: Sequence[Transfer]) -> str:
     """What was found of each case."""
-    told = [f"{case.label} {case.verdict}" for case in cases if case.verdict != "cannot tell"]
-    return "; ".join(told) if told else "Loss against the learning rate"
+    verdicts = [f"{case.label} {case.verdict}" for case in cases if case.verdict != "cannot tell"]
+    return "; ".join(verdicts) if verdicts else "Loss against the learning rate"
 
 
 def alt(frame: pd.DataFrame) -> str:
@@ -70,8 +70,8 @@ def alt(frame: pd.DataFrame) -> str:
     for panel, rows in frame[frame["kind"] == "best"].groupby("panel", sort=False):
         values = ", ".join(f"{row['size']}: {scientific(row['lr'])}" for row in rows.to_dict("records"))
         parts.append(f"{panel}, best rate by {rows['axis'].iloc[0]}: {values}")
-    told = "; ".join(parts) or "no best rate was found"
-    return f"Chart of the loss against the learning rate, logarithmic. {told}."
+    best = "; ".join(parts) or "no best rate was found"
+    return f"Chart of the loss against the learning rate, logarithmic. {best}."
 
 
 def draw(frame: pd.DataFrame) -> Figure:
@@ -100,8 +100,8 @@ def draw(frame: pd.DataFrame) -> Figure:
                 (bar,) = axes.plot([row["low"], row["high"]], [row["loss"]] * 2, "-", color=style.INK, linewidth=2.5)
                 style.mark(bar, method)
             (point,) = axes.plot([row["lr"]], [row["loss"]], "o", color=style.INK, markersize=5)
-            told = f"{name}, {row['axis']} {row['size']}: best {scientific(row['lr'])}"
-            style.mark(point, method, told, x="learning rate")
+            label = f"{name}, {row['axis']} {row['size']}: best {scientific(row['lr'])}"
+            style.mark(point, method, label, x="learning rate")
         axes.set_xlabel("learning rate")
         axes.set_ylabel("loss after equal updates")
     unit = "layers" if frame["axis"].iloc[0] == "depth" else "wide"
