@@ -14,13 +14,26 @@ from stabkit.figures.chain import (
     run_curves,
     update,
 )
-from stabkit.figures.depth import depth_law, flops, goal, loss_start, slope, theory, tolerance, update_depth
+from stabkit.figures.depth import (
+    coordinates,
+    depth_law,
+    flops,
+    goal,
+    loss_start,
+    slope,
+    theory,
+    tolerance,
+    transfer,
+    update_depth,
+)
 from stabkit.figures.methods import perplexity, table1
 from stabkit.figures.picture import Picture, RunPicture
 from stabkit.figures.quality import bleu, significance
 from stabkit.figures.shared.surfaces import Landscape
 from stabkit.figures.surfaces import between, cuts, landscape, path_plane
+from stabkit.results.own.coordinates import Coordinates
 from stabkit.results.tolerance import Tolerance
+from stabkit.results.transfer import Transfer
 
 FIGURES: tuple[RunPicture, ...] = (
     chain_order.PICTURE,
@@ -57,6 +70,12 @@ FIGURES: tuple[RunPicture, ...] = (
 
 SEARCHES: tuple[Picture[Sequence[Tolerance]], ...] = (tolerance.PICTURE,)
 """Those of `stabkit tolerance`: they select from what its search found."""
+
+CARRIED: tuple[Picture[Sequence[Transfer]], ...] = (transfer.PICTURE,)
+"""Those of `stabkit transfer`."""
+
+WIDENED: tuple[Picture[Coordinates], ...] = (coordinates.PICTURE,)
+"""Those of `stabkit probe --widths`."""
 
 SURFACES: tuple[Picture[Landscape], ...] = (landscape.PICTURE, cuts.PICTURE, path_plane.PICTURE, between.PICTURE)
 """Those of `stabkit landscape`: they select from a `shared.surfaces.Landscape` and stand before the others."""

@@ -1,4 +1,5 @@
-"""What a function of the Python API returns: a small value with its runs as a table, its verdict and its page.
+"""What a function of the Python API returns: a small value with its runs as a table, its verdict and its page. All in
+one file, so that what they share is seen side by side.
 
 Tables and pages are made when they are first asked for: a probe that nobody draws imports no matplotlib.
 """

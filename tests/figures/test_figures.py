@@ -16,7 +16,7 @@ import pytest
 
 from stabkit import figures
 from stabkit.figures.ablation import ablation, boundary, robustness, scale_map, table11
-from stabkit.figures.catalogue import FIGURES, SEARCHES, SURFACES
+from stabkit.figures.catalogue import CARRIED, FIGURES, SEARCHES, SURFACES, WIDENED
 from stabkit.figures.chain import (
     chain,
     dependency,
@@ -49,7 +49,9 @@ from tests.figures.fake_runs import ended, known, plane, plausible, run, spec, s
 
 
 def test_every_picture_of_the_folder_is_in_the_table() -> None:
-    tables = [picture for table in (FIGURES, SURFACES, SEARCHES, OWN.values(), WATCHED) for picture in table]
+    tables = [
+        picture for table in (FIGURES, SURFACES, SEARCHES, CARRIED, WIDENED, OWN.values(), WATCHED) for picture in table
+    ]
     assert len({picture.name for picture in tables}) == len(tables)
     home = Path(figures.__file__).parent
     files = [path for path in home.rglob("*.py") if path.parent.name not in ("shared", "drawing", "figures", "probes")]
@@ -71,7 +73,9 @@ def test_a_note_that_explains_a_mark_is_shown_where_the_frame_holds_it() -> None
     assert reading(notes[:3], pd.DataFrame({"loss": [1.0]})) == "Always. ✕: diverged. A band.", "of what is not known"
 
 
-@pytest.mark.parametrize("figure", [*FIGURES, *SURFACES, *SEARCHES, *OWN.values(), *WATCHED], ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    "figure", [*FIGURES, *SURFACES, *SEARCHES, *CARRIED, *WIDENED, *OWN.values(), *WATCHED], ids=lambda one: one.name
+)
 def test_a_note_with_the_sign_of_a_mark_names_it(figure: Picture[Any]) -> None:
     for note in figure.read:
         assert ("✕" not in note.text or "diverged" in note.marks) and set(note.marks) <= set(MARKS)

@@ -53,6 +53,7 @@ def draw(frame: pd.DataFrame) -> Figure:
 PICTURE: Picture[Coordinates] = Picture(
     name="coordinates",
     short="Coordinates over width",
+    room="depth",
     caption="The coordinate check of μP (Yang et al. 2021) with its law in the width.",
     see="A flat line keeps its size over width; one that rises or falls needs another rate or scale when wider.",
     read=(

@@ -17,7 +17,7 @@ from stabkit.figures.shared.words import short
 from stabkit.results.transfer import Transfer, Valley
 from stabkit.results.words import scientific
 
-COLUMNS = ("run", "panel", "method", "kind", "axis", "size", "lr", "loss", "low", "high")
+COLUMNS = ("run", "panel", "method", "kind", "outcome", "axis", "size", "lr", "loss", "low", "high")
 """`kind`: mean, over all seeds; one, of the first seed alone; lost, a rate that does not train; best."""
 TICKS = tuple(float(f"{lead}e{power}") for power in range(-8, 3) for lead in (1, 3))
 HEAD = 0.25
@@ -33,6 +33,7 @@ def select(cases: Sequence[Transfer]) -> pd.DataFrame:
             "method": case.method,
             "axis": case.axis,
             "size": valley.size,
+            "outcome": "diverged" if row["kind"] == "lost" else "trains",
             **row,
         }
         for case in cases
@@ -138,14 +139,15 @@ def _valley(axes: Axes, rows: pd.DataFrame, look: dict[str, Any], limits: tuple[
 PICTURE: Picture[Sequence[Transfer]] = Picture(
     name="transfer",
     short="Loss against the rate",
+    room="depth",
     caption="Not drawn in the papers.",
     see="A valley a size: where their bottoms stand one above the other, the rate carries over.",
     read=(
         Note(
-            "Near the bottom points are means over seeds, farther out they are the first seed's alone; a triangle at "
-            "the rim: a loss above the panel. ✕ at the rim: a rate at which a seed does not train. A black bar: 95 % "
-            "of the best rate over seeds."
+            "Near the bottom points are means over seeds, farther out they are the first seed's alone; a triangle at the "
+            "rim: a loss above the panel. A black bar: 95 % of the best rate over seeds."
         ),
+        Note("✕ at the rim: a rate at which a seed does not train.", ("diverged",)),
     ),
     columns=COLUMNS,
     value="loss",
