@@ -13,7 +13,7 @@ from stabkit.errors import UsageError
 from stabkit.options import grids, machine, ranges
 from stabkit.options.grids import Making, Options
 from stabkit.options.probe import folder_of, name
-from stabkit.results.transfer import Axis, rungs
+from stabkit.results.valley import Axis, rungs
 from stabkit.running.executors import ExecutorOptions
 from stabkit.running.request import Request
 from stabkit.running.transfer import CaseName, SearchPlan

@@ -14,7 +14,8 @@ from stabkit.figures.shared.words import percent, plain, short
 from stabkit.report.cards import card
 from stabkit.report.frame import ASSETS, shell, template
 from stabkit.results.intervals import Interval
-from stabkit.results.transfer import Transfer, Valley
+from stabkit.results.transfer import Transfer
+from stabkit.results.valley import Valley
 from stabkit.results.words import scientific
 from stabkit.running.transfer import RatesSearched
 from stabkit.storage.folder import write_file

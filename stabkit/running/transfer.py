@@ -13,7 +13,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from stabkit.results.transfer import REACH, Axis, Transfer, Trial, Valley
+from stabkit.results.transfer import Transfer
+from stabkit.results.valley import REACH, Axis, Trial, Valley
 from stabkit.running import cost, execute
 from stabkit.running.request import Request
 from stabkit.spec import RunSpec

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from stabkit.results.own.trial import ModelTrial
-from stabkit.results.transfer import Axis
+from stabkit.results.valley import Axis
 from stabkit.running import plan
 from stabkit.running.executors.base import Lost, Tell
 from stabkit.running.plan import CommandAttempts, Map, Work

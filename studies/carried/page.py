@@ -11,7 +11,8 @@ from pathlib import Path
 from stabkit.figures.shared.words import short
 from stabkit.report.frame import template
 from stabkit.results.intervals import Interval
-from stabkit.results.transfer import Transfer, Valley
+from stabkit.results.transfer import Transfer
+from stabkit.results.valley import Valley
 from stabkit.results.words import scientific
 from studies.carried.cases import CASES, STEPS, CarriedCase
 from studies.carried.rows import Rows

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from stabkit.results.transfer import Trial
+from stabkit.results.valley import Trial
 from stabkit.storage.folder import write_file
 
 COLUMNS = ("case", "depth", "lr", "seed", "loss", "trains")

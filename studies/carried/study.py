@@ -11,7 +11,8 @@ from pathlib import Path
 from stabkit import api
 from stabkit.cli.progress import Screen
 from stabkit.options import transfer as options
-from stabkit.results.transfer import Transfer, Valley, rungs
+from stabkit.results.transfer import Transfer
+from stabkit.results.valley import Valley, rungs
 from stabkit.running import transfer, trials
 from stabkit.running.executors import several
 from stabkit.running.plan import Map

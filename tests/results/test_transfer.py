@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stabkit.results.intervals import Interval
-from stabkit.results.transfer import Transfer, Trial, Valley, rungs
+from stabkit.results.transfer import Transfer
+from stabkit.results.valley import Trial, Valley, rungs
 
 RUNGS = rungs(1e-4, 1e-1)
 SEEDS = (0, 1, 2)

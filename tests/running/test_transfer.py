@@ -12,7 +12,7 @@ import pytest
 import stabkit
 from stabkit.errors import UsageError
 from stabkit.report import transfer as page
-from stabkit.results.transfer import Trial
+from stabkit.results.valley import Trial
 from stabkit.running import transfer
 from stabkit.running.transfer import CaseName, Place, SearchPlan, Trained
 from tests.commands import stabkit as command
@@ -44,7 +44,7 @@ def plan(**changes: Any) -> SearchPlan:
 
 
 def stabkit_rungs() -> tuple[float, ...]:
-    from stabkit.results.transfer import rungs
+    from stabkit.results.valley import rungs
 
     return rungs(1e-4, 1e-1)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from stabkit.results.transfer import Trial, rungs
+from stabkit.results.valley import Trial, rungs
 from stabkit.running.transfer import CaseName, Place, SearchPlan, Trained
 from studies.carried import cases, page, rows, study
 from studies.carried.cases import CASES

@@ -14,7 +14,8 @@ from matplotlib.lines import Line2D
 from stabkit.figures.drawing import lettering, style
 from stabkit.figures.picture import Note, Picture
 from stabkit.figures.shared.words import short
-from stabkit.results.transfer import Transfer, Valley
+from stabkit.results.transfer import Transfer
+from stabkit.results.valley import Valley
 from stabkit.results.words import scientific
 
 COLUMNS = ("run", "panel", "method", "kind", "outcome", "axis", "size", "lr", "loss", "low", "high")
@@ -144,8 +145,8 @@ PICTURE: Picture[Sequence[Transfer]] = Picture(
     see="A valley a size: where their bottoms stand one above the other, the rate carries over.",
     read=(
         Note(
-            "Near the bottom points are means over seeds, farther out they are the first seed's alone; a triangle at the "
-            "rim: a loss above the panel. A black bar: 95 % of the best rate over seeds."
+            "Near the bottom points are means over seeds, farther out they are the first seed's alone; a triangle at "
+            "the rim: a loss above the panel. A black bar: 95 % of the best rate over seeds."
         ),
         Note("✕ at the rim: a rate at which a seed does not train.", ("diverged",)),
     ),

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from stabkit.results.records import jsonable
-from stabkit.results.transfer import Trial
+from stabkit.results.valley import Trial
 
 TRIAL_VERSION = 1
 """Of what a folder of a trial holds."""

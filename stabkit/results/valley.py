@@ -1,0 +1,267 @@
+"""The valley of one size: loss after equal updates against the rate, what to try next, and its bottom. Pure.
+
+Rates are a factor √2 apart, its rungs. The search spends runs where the minimum is: outward by a factor 2 with the
+first seed until a rate that trains lies between two of a higher loss, then every seed at it and at two rungs on either
+side, moved until the lowest mean is in the middle; and upward with the first seed until a rate does not train.
+
+    loss_s(x) = a_s + b_s·x + c·x²,  x = log2 rate,  within the window of the minimum, one c for all seeds
+    best_s    = −b_s/2c,  and the best rate is the mean over seeds, with Student's interval (95 %)
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+
+from stabkit.results import intervals
+from stabkit.results.intervals import Interval
+
+Axis = Literal["depth", "width"]
+OCTAVE = 2
+"""Rungs of a factor 2."""
+REACH = 2
+"""Rungs of the window on either side of its middle."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What one run at a rate came to."""
+
+    loss: float
+    """After equal updates, on what it was not trained on; infinite where it diverged."""
+    trains: bool
+
+
+Trials = Mapping[tuple[int, int], Trial]
+"""{(rung, seed): its trial}."""
+Wanted = list[tuple[int, int]]
+
+
+def rungs(low: float, high: float) -> tuple[float, ...]:
+    """Rates about a factor √2 apart, from `low` to `high`."""
+    count = max(1, round(OCTAVE * math.log2(high / low)))
+    return tuple(float(f"{low * (high / low) ** (i / count):.3g}") for i in range(count + 1))
+
+
+@dataclass(frozen=True, slots=True)
+class Parabola:
+    """loss = a_s + b_s·x + c·x², x from `centre` on."""
+
+    centre: float
+    slopes: Mapping[int, float]
+    """{seed: b}."""
+    c: float
+    half: float
+    """Half the interval of c."""
+    scatter: float
+    """Of the losses around it."""
+
+    @property
+    def bends(self) -> bool:
+        """Whether it is shown to bend upward."""
+        return self.c > self.half
+
+    @property
+    def bottoms(self) -> dict[int, float]:
+        """{seed: its minimum}."""
+        return {seed: self.centre - slope / (2 * self.c) for seed, slope in self.slopes.items()}
+
+    @property
+    def shared(self) -> float:
+        """Half the interval that all minima share, by that of c."""
+        return abs(statistics.fmean(self.bottoms.values()) - self.centre) * self.half / self.c
+
+
+@dataclass(frozen=True, kw_only=True)
+class Valley:
+    """The rates tried at one size."""
+
+    size: int
+    rungs: tuple[float, ...]
+    seeds: tuple[int, ...]
+    trials: Trials
+
+    def wanted(self, start: int) -> Wanted:
+        """What to try next; nothing where it is found, or no rate trains. `start`: the rung that is tried first."""
+        first = self.seeds[0]
+        mine = {i: trial for (i, seed), trial in self.trials.items() if seed == first}
+        if further := self._outward(mine, start):
+            return [(i, first) for i in further]
+        if not any(trial.trains for trial in mine.values()):
+            return []
+        window = [(i, seed) for i in self.window for seed in self.seeds]
+        if missing := [place for place in window if place not in self.trials]:
+            return missing
+        return [(i, first) for i in self._upward()]
+
+    def _outward(self, mine: Mapping[int, Trial], start: int) -> list[int]:
+        """Rungs of the first seed: down until one trains, then until the lowest of those that train, a factor 2 apart,
+        has both neighbours."""
+        coarse = {i: trial for i, trial in mine.items() if (i - start) % OCTAVE == 0}
+        if not coarse:
+            return [start]
+        training = {i: trial.loss for i, trial in coarse.items() if trial.trains}
+        if not training:
+            below = min(coarse) - OCTAVE
+            return [below] if below >= 0 else []
+        best = min(training, key=training.__getitem__)
+        return [i for i in (best - OCTAVE, best + OCTAVE) if 0 <= i < len(self.rungs) and i not in coarse]
+
+    def _upward(self) -> list[int]:
+        """The next rung above all that train, by the first seed."""
+        mine = {i: trial.trains for (i, seed), trial in self.trials.items() if seed == self.seeds[0]}
+        above = max((i for i, well in mine.items() if well), default=-1) + OCTAVE
+        known = any(i > above - OCTAVE for i, well in mine.items() if not well)
+        return [above] if not known and above < len(self.rungs) else []
+
+    @cached_property
+    def means(self) -> dict[int, float]:
+        """{rung: mean loss}, of those that every seed has tried; infinite where one diverges."""
+        tried = {i for i, _ in self.trials}
+        full = [i for i in tried if all((i, seed) in self.trials for seed in self.seeds)]
+        return {i: statistics.fmean(self.trials[i, seed].loss for seed in self.seeds) for i in sorted(full)}
+
+    @property
+    def middle(self) -> int:
+        """The rung of the lowest mean; before all seeds have one, that of the first seed's lowest that trains."""
+        if any(map(math.isfinite, self.means.values())):
+            return min(self.means, key=self.means.__getitem__)
+        first = {i: trial.loss for (i, seed), trial in self.trials.items() if seed == self.seeds[0] and trial.trains}
+        return min(first, key=first.__getitem__)
+
+    @property
+    def window(self) -> list[int]:
+        """The rungs around the middle that the minimum is fitted on."""
+        return [i for i in range(self.middle - REACH, self.middle + REACH + 1) if 0 <= i < len(self.rungs)]
+
+    @property
+    def found(self) -> bool:
+        """Whether every seed has tried the window, and some rate in it has a loss for all of them."""
+        return self.whole and math.isfinite(self.means[self.middle])
+
+    @property
+    def whole(self) -> bool:
+        """Whether every seed has tried the window of some rate that trains."""
+        first = any(trial.trains for (_, seed), trial in self.trials.items() if seed == self.seeds[0])
+        return first and all((i, seed) in self.trials for i in self.window for seed in self.seeds)
+
+    @property
+    def rim(self) -> Literal["", "lowest", "highest"]:
+        """Whether the lowest mean is at an end of the rates: then the best may lie beyond."""
+        if not self.found:
+            return ""
+        return "lowest" if self.middle == 0 else "highest" if self.middle == len(self.rungs) - 1 else ""
+
+    @property
+    def edge(self) -> bool:
+        """Whether a seed diverges at the rung above that of the lowest mean: the best rate is where training ends."""
+        return self.found and not self.rim and not math.isfinite(self.means.get(self.middle + 1, math.inf))
+
+    @property
+    def alike(self) -> bool:
+        """Whether two seeds have the same losses to the bit: then they are one."""
+        losses = [tuple(self.trials[i, seed].loss for i in self.window) for seed in self.seeds] if self.found else []
+        return len(set(losses)) < len(losses)
+
+    @property
+    def loss(self) -> float:
+        """Of the rung of the lowest mean."""
+        return self.means[self.middle]
+
+    @cached_property
+    def _fit(self) -> Parabola | None:
+        """None where there are too few finite losses."""
+        rows = [(i, seed) for seed in self.seeds for i in self.window if math.isfinite(self.trials[i, seed].loss)]
+        centre = math.log2(self.rungs[self.middle])
+        x = np.array([math.log2(self.rungs[i]) - centre for i, _ in rows])
+        of = np.array([[seed == column for column in self.seeds] for _, seed in rows], dtype=float)
+        design = np.column_stack([of, of * x[:, None], x**2])
+        degrees = len(rows) - design.shape[1]
+        if degrees < 1 or np.linalg.matrix_rank(design) < design.shape[1]:
+            return None
+        loss = np.array([self.trials[place].loss for place in rows])
+        solved, *_ = np.linalg.lstsq(design, loss, rcond=None)
+        variance = float(((loss - design @ solved) ** 2).sum()) / degrees
+        error = math.sqrt(variance * float(np.linalg.inv(design.T @ design)[-1, -1]))
+        slopes = dict(zip(self.seeds, solved[len(self.seeds) : -1].tolist(), strict=True))
+        return Parabola(centre, slopes, float(solved[-1]), intervals.quantile(degrees) * error, math.sqrt(variance))
+
+    @property
+    def scatter(self) -> float:
+        """The standard deviation of the losses around the parabolas; NaN without a fit."""
+        return self._fit.scatter if self.found and self._fit else math.nan
+
+    @cached_property
+    def by_seed(self) -> dict[int, float]:
+        """{seed: its best rate in log2}; none where the valley has no bottom within the window."""
+        if not self.found or self.rim or self.edge or self._fit is None or not self._fit.bends:
+            return {}
+        ends = math.log2(self.rungs[self.window[0]]), math.log2(self.rungs[self.window[-1]])
+        bottoms = self._fit.bottoms
+        return bottoms if all(ends[0] <= bottom <= ends[1] for bottom in bottoms.values()) else {}
+
+    @property
+    def best(self) -> Interval | None:
+        """The best rate; None where the losses have no bottom that can be known."""
+        if not self.by_seed or self._fit is None:
+            return None
+        return Interval.of(list(self.by_seed.values()), self._fit.shared).turned(lambda x: 2**x)
+
+    def lost(self, rung: int) -> Interval | None:
+        """Nats that a rung which every seed has tried loses to the best, seed by seed, that best chosen by the others;
+        infinite where it diverges in half of the seeds or more, None where it does in fewer."""
+        diverged = sum(not math.isfinite(self.trials[rung, seed].loss) for seed in self.seeds)
+        if diverged:
+            return Interval(math.inf, math.inf, math.inf) if 2 * diverged >= len(self.seeds) else None
+        return Interval.of([self.trials[rung, seed].loss - self._least(seed) for seed in self.seeds])
+
+    def _least(self, seed: int) -> float:
+        """The loss of a seed at the rung that the others say is best, of those at which none diverges."""
+        others = [other for other in self.seeds if other != seed] or [seed]
+        means = {
+            i: statistics.fmean(self.trials[i, other].loss for other in others)
+            for i, mean in self.means.items()
+            if math.isfinite(mean)
+        }
+        return self.trials[min(means, key=means.__getitem__), seed].loss
+
+    @property
+    def highest(self) -> float | None:
+        """The highest rung that trains, by the first seed; None where none does."""
+        mine = [i for (i, seed), trial in self.trials.items() if seed == self.seeds[0] and trial.trains]
+        return self.rungs[max(mine)] if mine else None
+
+    @property
+    def bounded(self) -> bool:
+        """Whether a higher rate is known not to train."""
+        return self.highest is not None and any(
+            self.rungs[i] > self.highest for (i, seed), trial in self.trials.items() if seed == self.seeds[0]
+        )
+
+    def to_json(self, axis: Axis) -> dict[str, Any]:
+        """Plain JSON values."""
+        best = self.best.to_json() if self.best else {"value": None, "low": None, "high": None}
+        return {
+            axis: self.size,
+            "best": best["value"],
+            "low": best["low"],
+            "high": best["high"],
+            "rim": self.rim,
+            "highest_stable": self.highest,
+            "loss": self.loss if self.found else None,
+            "tried": [
+                {
+                    "lr": self.rungs[i],
+                    "seed": seed,
+                    "loss": trial.loss if math.isfinite(trial.loss) else None,
+                    "trains": trial.trains,
+                }
+                for (i, seed), trial in sorted(self.trials.items())
+            ],
+        }
