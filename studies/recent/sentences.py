@@ -42,10 +42,10 @@ def answer(table: RecentTable) -> str:
     for optimizer in OPTIMIZERS:
         best = [cell.label for cell in lowest(table.of(optimizer, depth))]
         verb = "has" if len(best) == 1 else "have"
-        parts.append(f"under {NAMES[optimizer]} {' and '.join(best)} {verb} the lowest loss")
+        parts.append(f"under {NAMES[optimizer]} {several(best, len(table.variants))} {verb} the lowest loss")
     return (
         f"At {depth} layers, each method at its own best rate, the order under Muon is {verdict} as under AdamW (rank "
-        f"correlation {with_sign(rho)}, {count} methods, one seed): {', '.join(parts)}."
+        f"correlation {with_sign(rho)}, {count} methods, one seed): {'; '.join(parts)}."
     )
 
 

@@ -13,7 +13,9 @@ from stabkit import api, methods
 from stabkit.errors import StoreError
 from stabkit.options import lines
 from stabkit.spec import RunSpec
+from stabkit.training.optimizers import OPTIMIZERS
 from studies import ladder, study
+from studies.__main__ import main
 from studies.recent import design, page, sentences
 from studies.recent.costs import FILE, costs
 from studies.recent.figures import FIGURES
@@ -189,3 +191,21 @@ def test_the_committed_rows_are_of_the_studys_runs(every: list[RunSpec]) -> None
     assert to_csv(rows) == ROWS.read_bytes() and {row.task for row in rows} == {"text"}
     found = {(variant(row), row.optimizer, row.depth, row.rate, row.seed) for row in rows}
     assert found <= asked and len(found) == len(rows)
+
+
+def test_the_docs_say_what_the_rows_say(
+    multi30k: Path, tmp_path: Path, undrawn: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """docs/2026.md is what the study writes from the committed rows; results and README have its first sentence's n."""
+    text = ["--data", str(multi30k), "--source", "de", "--target", "en", "--rows", str(ROWS), "--out", str(tmp_path)]
+    assert main(["recent", *text, "--budget", "1s", "--json", "--quiet"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    report = Path(document["report"])
+    assert report.with_suffix(".md").read_text(encoding="utf-8") == (HERE / "docs" / "2026.md").read_text("utf-8")
+    assert document["answer"] in " ".join((HERE / "docs" / "results.md").read_text(encoding="utf-8").split())
+
+
+def test_the_costs_are_of_every_method_and_optimiser() -> None:
+    found = costs(ROWS.with_name(FILE))
+    assert {cost.name for cost in found if cost.kind == "method"} == set(design.KEYS)
+    assert {cost.name for cost in found if cost.kind == "optimizer"} == set(OPTIMIZERS)
