@@ -4,8 +4,8 @@ Halving, for the highest rate that trains: begin in the middle, go up where a ru
 until the highest rung that trains and the one above it, which does not, are known. That a rate below one that trains
 trains too is taken for granted.
 
-Outward, for the lowest loss: from one rung on, the rungs next to the one of the lowest loss, until it lies between two
-of a higher loss.
+Outward, for the lowest loss: from one rung on down until a rate trains, then the rungs next to the one of the lowest
+loss, until it lies between two of a higher loss.
 """
 
 from __future__ import annotations
@@ -47,15 +47,19 @@ def next_lower(rungs: Sequence[float], losses: Mapping[float, float]) -> float |
     return next((rate for rate in neighbours if rate not in losses), None)
 
 
-def next_outward(rungs: Sequence[float], losses: Mapping[float, float], first: float) -> float | None:
-    """The rung to try next for the lowest loss, from `first` on: down until one has a loss, then next to the best; None
-    where both neighbours of it are tried, or nothing is left below."""
+def next_outward(
+    rungs: Sequence[float], losses: Mapping[float, float], trains: Mapping[float, bool], first: float
+) -> float | None:
+    """The rung to try next for the lowest loss, from `first` on: down until one trains, for rates that do not lie on a
+    plateau whose lowest loss is chance; then next to the best of those that train. None where both neighbours of it are
+    tried, or no rate down to the lowest trains."""
     if not losses:
         return first
-    if not any(map(math.isfinite, losses.values())):
+    if not any(trains.values()):
         lower = [rate for rate in rungs if rate < min(losses)]
         return lower[-1] if lower else None
-    return next_lower(rungs, losses)
+    held = {rate: loss if trains[rate] else math.inf for rate, loss in losses.items()}
+    return next_lower(rungs, held)
 
 
 def written(rate: float) -> str:

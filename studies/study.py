@@ -139,8 +139,9 @@ def next_tried(specs: Sequence[RunSpec], stored: Mapping[str, StudyRow], first: 
     for members in cells.values():
         seed = min(spec.seed for spec in members)
         rungs = {spec.train.lr: spec for spec in members if spec.seed == seed}
-        losses = {rate: stored[spec.run_id].equal_loss for rate, spec in rungs.items() if spec.run_id in stored}
-        rate = ladder.next_outward(tuple(sorted(rungs)), losses, first)
+        rows = {rate: stored[spec.run_id] for rate, spec in rungs.items() if spec.run_id in stored}
+        losses, trains = ({rate: getattr(row, name) for rate, row in rows.items()} for name in ("equal_loss", "trains"))
+        rate = ladder.next_outward(tuple(sorted(rungs)), losses, trains, first)
         if rate is not None:
             wanted.append(rungs[rate])
         elif found := ladder.best(tuple(sorted(rungs)), losses):

@@ -112,7 +112,7 @@ class RecentTable:
             variant=name,
             best=best,
             tried=sum(row.seed == SEARCHING for row in rows),
-            searched=ladder.next_outward(RUNGS, _searched(rows), FIRST) is None,
+            searched=ladder.next_outward(RUNGS, _searched(rows), _trains(rows), FIRST) is None,
             loss=_mean(losses.values()),
             less=_mean(losses[seed] - theirs[seed] for seed in losses if seed in theirs) if name != REFERENCE else None,
             mixing=max((row.profile.mixing for row in at if row.profile), default=1.0),
@@ -128,6 +128,11 @@ class RecentTable:
 def _searched(rows: Iterable[StudyRow]) -> dict[float, float]:
     """{rate: loss} of the search."""
     return {row.rate: row.equal_loss for row in rows if row.seed == SEARCHING}
+
+
+def _trains(rows: Iterable[StudyRow]) -> dict[float, bool]:
+    """{rate: whether it trains} of the search."""
+    return {row.rate: row.trains for row in rows if row.seed == SEARCHING}
 
 
 def variant(row: StudyRow) -> str:
