@@ -18,7 +18,7 @@ from matplotlib.lines import Line2D
 from stabkit.figures.drawing import lettering, style
 from stabkit.figures.shared.words import short
 
-ROW, NAMES, GAP, TOP, BOTTOM = 0.26, 1.15, 0.2, 0.3, 0.75
+ROW, NAMES, GAP, TOP, BOTTOM = 0.26, 1.5, 0.2, 0.3, 0.75
 """Inches: of a method, for the names, between panels, above and below them."""
 LINE: dict[str, Any] = {"color": style.INK, "linewidth": 0.8, "linestyle": ":", "alpha": 0.8}
 """Of a vertical reference."""

@@ -12,9 +12,10 @@ from stabkit.figures.drawing import style
 from stabkit.figures.picture import Note, Picture
 from stabkit.figures.shared.words import short
 from studies.ladder import written
+from studies.numbers import with_sign
 from studies.recent import dumbbells
 from studies.recent.design import OPTIMIZERS
-from studies.recent.sentences import answer, deepest
+from studies.recent.sentences import deepest
 from studies.recent.table import RecentCell, RecentTable
 from studies.rows import OPTIMIZERS as NAMES
 
@@ -111,62 +112,81 @@ RATES = by_depth(
     (1e-3, 1e-2, 0.1),
 )
 
-PAIRED = ("run", "method", "label", "depth", "adamw", "muon")
+PAIRED = ("run", "method", "label", "depth", "optimizer", "rank", "loss")
 
 
 def paired(table: RecentTable) -> pd.DataFrame:
-    """One row a method, at the greatest depth that is whole."""
+    """One row a method and optimiser, at the greatest depth that is whole; ranks among methods under both."""
     depth = deepest(table)
     if depth is None:
         return pd.DataFrame(columns=list(PAIRED))
-    first, second = ({cell.variant: cell for cell in table.of(optimizer, depth)} for optimizer in OPTIMIZERS)
-    held = [
+    cells = {optimizer: {cell.variant: cell for cell in table.of(optimizer, depth)} for optimizer in OPTIMIZERS}
+    both = [name for name in table.variants if all(name in by for by in cells.values())]
+    rows = [
         {
-            "run": name,
-            "method": first[name].paint,
-            "label": first[name].label,
+            "run": f"{optimizer} {name}",
+            "method": by[name].paint,
+            "label": by[name].label,
             "depth": depth,
-            "adamw": best_loss(first[name]),
-            "muon": best_loss(second[name]),
+            "optimizer": NAMES[optimizer],
+            "rank": rank,
+            "loss": best_loss(by[name]),
         }
-        for name in table.variants
-        if name in first and name in second
+        for optimizer, by in cells.items()
+        for rank, name in enumerate(sorted(both, key=lambda name: best_loss(by[name])), 1)
     ]
-    return pd.DataFrame(held, columns=list(PAIRED))
+    return pd.DataFrame(rows, columns=list(PAIRED))
+
+
+def orders_title(table: RecentTable) -> str:
+    """The rank correlation at that depth."""
+    depth = deepest(table)
+    found = None if depth is None else table.correlation(depth)
+    return f"At {depth} layers the two orders correlate by {with_sign(found[0])}" if found else "Two orders"
 
 
 def draw_paired(frame: pd.DataFrame) -> Figure:
-    """A mark a method; on the dotted line both lose the same."""
+    """A line a method from its rank under the one optimiser to that under the other."""
     with style.look():
         if frame.empty:
             return style.empty("No depth is searched through under both optimisers yet.")
-        figure, (axes,) = style.panels(1, 1, 4.2)
-        low, high = (float(edge(frame[["adamw", "muon"]].to_numpy())) for edge in (np.min, np.max))
-        axes.plot([low, high], [low, high], **dumbbells.LINE)
-        for row in frame.to_dict("records"):
-            (mark,) = axes.plot([row["adamw"]], [row["muon"]], linestyle="", **style.dotted(row["method"]))
-            style.mark(mark, row["method"], f"{row['label']}: {row['adamw']:.2f} and {row['muon']:.2f}", x="AdamW")
-            axes.annotate(
-                row["label"], (row["adamw"], row["muon"]), xytext=(4, 2), textcoords="offset points", fontsize=7
-            )
-        axes.set_xlabel("validation loss under AdamW")
-        axes.set_ylabel("under Muon")
+        count = int(frame["rank"].max())
+        tall = 0.24 * count + 0.5
+        figure = Figure(figsize=(style.WIDTH, tall))
+        axes = figure.add_axes((0.3, 0.15 / tall, 0.4, (tall - 0.45) / tall))
+        first, second = (str(name) for name in dict.fromkeys(frame["optimizer"]))
+        for _, rows in frame.groupby("label", sort=False):
+            by = {row["optimizer"]: row for row in rows.to_dict("records")}
+            left, right = by[first], by[second]
+            hue, ranks = style.colour(left["method"]), (left["rank"], right["rank"])
+            (line,) = axes.plot([0, 1], ranks, "o-", color=hue, linewidth=1.4, markersize=4, clip_on=False)
+            style.mark(line, left["method"], f"{left['label']}: {left['loss']:.2f} and {right['loss']:.2f}", x="side")
+            for row, x, side in ((left, -0.04, "right"), (right, 1.04, "left")):
+                loss = f"{row['loss']:.2f}"
+                text = f"{row['label']}  {loss}" if side == "right" else f"{loss}  {row['label']}"
+                axes.annotate(text, (x, row["rank"]), ha=side, va="center", fontsize=8, annotation_clip=False)
+        axes.set_ylim(count + 0.5, 0.2)
+        axes.set_xlim(0, 1)
+        axes.axis("off")
+        for x, name in ((0, first), (1, second)):
+            axes.annotate(name, (x, 0.1), ha="center", va="bottom", fontsize=9, annotation_clip=False)
         return figure
 
 
 ORDERS: Picture[RecentTable] = Picture(
     name="recent_orders",
-    short="AdamW against Muon",
+    short="The order under AdamW and under Muon",
     caption=CAPTION,
-    see="Each method at its own best rate under either optimiser; below the dotted line Muon loses less.",
+    see="Each method at its own best rate under either optimiser, the lowest loss on top.",
     columns=PAIRED,
-    value="muon",
+    value="loss",
     select=paired,
     draw=draw_paired,
-    title=answer,
+    title=orders_title,
     alt=lambda frame: (
-        "Chart of the validation loss under Muon against AdamW. "
-        + "; ".join(f"{r['label']}: {r['adamw']:.2f}, {r['muon']:.2f}" for r in frame.to_dict("records"))
+        "Chart of the methods' ranks by validation loss under both optimisers. "
+        + "; ".join(f"{r['optimizer']} {r['rank']}: {r['label']}, {r['loss']:.2f}" for r in frame.to_dict("records"))
     ),
+    grid=False,
 )
 FIGURES: tuple[Picture[RecentTable], ...] = (LOSSES, ORDERS, RATES)
