@@ -24,8 +24,8 @@ from stabkit.own.factory import told
 from stabkit.own.probe.built_model import Made, make, seeded
 from stabkit.own.probe.loop import GROWN
 from stabkit.own.probe.schedule import peak
+from stabkit.own.probe.worker import answered, key
 from stabkit.own.sublayers import run
-from stabkit.own.worker import answered, key
 from stabkit.results.own.trial import TRIAL_VERSION, ModelTrial
 from stabkit.results.records import jsonable
 from stabkit.storage import trials

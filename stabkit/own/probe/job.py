@@ -22,7 +22,7 @@ from stabkit.errors import UsageError
 from stabkit.own.probe import loop
 from stabkit.own.probe.built_model import make
 from stabkit.own.probe.changes import changed
-from stabkit.own.worker import answered, key
+from stabkit.own.probe.worker import answered, key
 from stabkit.results.own.cell import PROBE_VERSION, ModelCell
 from stabkit.results.records import jsonable
 from stabkit.storage import probed

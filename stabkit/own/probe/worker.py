@@ -25,7 +25,7 @@ from stabkit.own.probe.built_model import FACTORY, Made, fits
 from stabkit.own.sublayers.memory import raw
 from stabkit.storage.folder import write_file
 
-OURS = Path(__file__).resolve().parents[1]
+OURS = Path(__file__).resolve().parents[2]
 """Where stabkit stands."""
 NOT_THEIRS = (OURS, *{Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib")})
 INSTALLED = {"site-packages", "dist-packages"}
