@@ -16,7 +16,7 @@ from dataclasses import replace
 from inspect import signature
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, overload
 
 from stabkit import spec
 from stabkit.errors import StoreError, UsageError, warn
@@ -639,6 +639,48 @@ def landscape(
     if factory:
         return _around(factory, values)
     return _between(values) if between else _train("landscape", values)
+
+
+@overload
+def probe(
+    factory: Annotated[str | Callable[..., Any], Argument("package.module:function, called with a depth.", "FACTORY")],
+    depths: OwnDepths = ...,
+    *,
+    widths: None = ...,
+    blocks: Blocks = ...,
+    seeds: Seeds = ...,
+    steps: OwnSteps = ...,
+    lr: OwnRates = ...,
+    warmup: OwnWarmup = ...,
+    no_cures: NoCures = ...,
+    cure_time: CureTime = ...,
+    out: Out = ...,
+    workers: Workers = ...,
+    run_timeout: RunTimeout = ...,
+    fresh: Fresh = ...,
+    listener: "CallListener | None" = ...,
+) -> "ProbeResult": ...
+
+
+@overload
+def probe(
+    factory: Annotated[str | Callable[..., Any], Argument("package.module:function, called with a depth.", "FACTORY")],
+    depths: OwnDepths = ...,
+    *,
+    widths: Wholes,
+    blocks: Blocks = ...,
+    seeds: Seeds = ...,
+    steps: OwnSteps = ...,
+    lr: OwnRates = ...,
+    warmup: OwnWarmup = ...,
+    no_cures: NoCures = ...,
+    cure_time: CureTime = ...,
+    out: Out = ...,
+    workers: Workers = ...,
+    run_timeout: RunTimeout = ...,
+    fresh: Fresh = ...,
+    listener: "CallListener | None" = ...,
+) -> "CoordinatesResult": ...
 
 
 def probe(
