@@ -140,6 +140,7 @@ def ratio(some: Sequence[float], over: Sequence[float]) -> tuple[float, float, f
 
 
 def by_method(rounds: int) -> list[tuple[str, tuple[float, ...], tuple[float, ...]]]:
+    """(method, its step over Pre-LN's, the path in Python over ours), each with its interval."""
     keys = methods.SETS["2026"]
     steps = {
         f"{key} {kernels}": stepper(begun(key, kernels=kernels)) for key in keys for kernels in ("fused", "python")
@@ -150,6 +151,7 @@ def by_method(rounds: int) -> list[tuple[str, tuple[float, ...], tuple[float, ..
 
 
 def by_optimizer(rounds: int) -> list[tuple[str, tuple[float, ...], tuple[float, ...]]]:
+    """(optimiser, a step of Pre-LN over Adam's, torch's update over ours), likewise; NaN where torch has none."""
     whole = rounds_of({name: stepper(begun(REFERENCE, name)) for name in OPTIMIZERS}, rounds)
     alone = {name: both for name in OPTIMIZERS if (both := updates(name))}
     took = rounds_of({f"{name} {i}": each for name, both in alone.items() for i, each in enumerate(both)}, rounds)

@@ -431,7 +431,7 @@ def tolerance(
 ) -> "ToleranceResult":
     """Find the highest rate that each method tolerates at each depth, by forecasts from sixteen updates.
 
-    Under an optimiser that the forecast does not know, by training for 250 updates.
+    Where the forecast was never scored under the optimiser, by training for 250 updates.
 
     A coarse grid on one seed, then halving on three: without warm-up, to a factor 1.25.
 

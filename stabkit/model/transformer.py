@@ -215,8 +215,8 @@ class Transformer(nn.Module):
             for child in residual.g.children():
                 if isinstance(child, Linear):
                     child.fill(self.config, self.method, site, seed)
-        for stack, wiring in self.history.items():
-            wiring.fill(seed, stack)  # type: ignore[operator]  # a ModuleDict holds Modules
+        for stack, history in self.history.items():
+            history.fill(seed, stack)  # type: ignore[operator]  # a ModuleDict holds Modules
 
     def forward(
         self, source_BS: torch.Tensor, target_BT: torch.Tensor, padded: bool | None = None

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from stabkit.results.forecast.measured import UPDATES
-from stabkit.results.forecast.model import apart, ours
+from stabkit.results.forecast.model import ours, unscored
 from stabkit.results.tolerance import COARSE, OfSeed, Tolerance, Tried, next_rates, of_seed
 from stabkit.running import execute
 from stabkit.running.request import Request
@@ -64,9 +64,9 @@ def search(
 
 
 def updates(spec: RunSpec) -> int:
-    """After how many a rate is judged: UPDATES by their forecast; under an optimiser that it does not know JUDGED, by
-    the outcome."""
-    return JUDGED if apart(spec.train, ours()) else UPDATES
+    """After how many a rate is judged: UPDATES by their forecast; where that was never scored under this optimiser
+    JUDGED, by the outcome."""
+    return JUDGED if unscored(spec, ours()) else UPDATES
 
 
 def probability(run: Run) -> float | None:

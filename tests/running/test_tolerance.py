@@ -11,6 +11,7 @@ from typing import Any, cast
 import pytest
 
 from stabkit import api
+from stabkit.methods.blocks import BLOCKS
 from stabkit.results.forecast import logistic
 from stabkit.results.forecast.model import Forecast
 from stabkit.results.tolerance import COARSE, FACTOR, exponents
@@ -101,15 +102,20 @@ def test_widths_are_an_axis_too(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("word", ["trains", "stuck", "diverged", "early"])
 def test_under_another_optimiser_a_rate_is_judged_by_training(word: str) -> None:
-    """Lion is none that the forecast knows; AdamW is one, with its usual decay."""
+    """Lion is none that the forecast knows; AdamW is one, where it was scored."""
     spec = RunSpec(
         method="pre-ln",
         model=ModelConfig(encoder_layers=0, decoder_layers=2),
         train=TrainConfig(optimizer="lion", steps=tolerance.JUDGED, warmup=0),
     )
     assert tolerance.updates(spec) == 250
-    known = TrainConfig(optimizer="adamw", weight_decay=0.1, warmup=0)
-    assert tolerance.updates(replace(spec, train=known)) == 16
+    known = replace(spec, train=TrainConfig(optimizer="adamw", weight_decay=0.1, warmup=0))
+    llama = ModelConfig(encoder_layers=0, decoder_layers=2, **BLOCKS["llama"])
+    assert tolerance.updates(replace(known, model=llama)) == 16
+    assert tolerance.updates(known) == 250, "never scored in the classic block"
+    assert tolerance.updates(replace(known, model=replace(llama, encoder_layers=2))) == 250, "nor with an encoder"
+    warm = replace(known.train, warmup=10)
+    assert tolerance.updates(replace(known, model=llama, train=warm)) == 250, "nor with a warm-up"
     judged = SimpleNamespace(spec=spec, outcome=SimpleNamespace(word=word), forecast=None)
     assert tolerance.probability(cast(Any, judged)) == {"trains": 1.0, "early": None}.get(word, 0.0)
 

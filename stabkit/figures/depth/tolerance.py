@@ -129,8 +129,8 @@ PICTURE: Picture[Sequence[Tolerance]] = Picture(
     room="depth",
     caption="Not drawn in the papers; their own rates, with warm-up and at other sizes, stand as dotted lines.",
     see=(
-        "The highest rate at which sixteen updates without warm-up promise training (under an optimiser that the "
-        f"forecast does not know: at which 250 train), found to a factor {FACTOR:g}; "
+        "The highest rate at which sixteen updates without warm-up promise training (where the forecast was never "
+        f"scored under the optimiser: at which 250 train), found to a factor {FACTOR:g}; "
         "the line is the median over seeds, the band from the least to the greatest."
     ),
     read=(

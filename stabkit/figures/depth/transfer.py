@@ -34,7 +34,6 @@ def select(cases: Sequence[Transfer]) -> pd.DataFrame:
             "method": case.method,
             "axis": case.axis,
             "size": valley.size,
-            "outcome": "diverged" if row["kind"] == "lost" else "trains",
             **row,
         }
         for case in cases
@@ -51,13 +50,25 @@ def _rows(valley: Valley) -> list[dict[str, object]]:
         trials = [valley.trials[i, seed] for seed in valley.seeds if (i, seed) in valley.trials]
         losses = [trial.loss for trial in trials if np.isfinite(trial.loss)]
         if trials and not all(trial.trains for trial in trials):
-            rows.append({"kind": "lost", "lr": rate, "loss": np.nan, **none})
+            diverged = len(losses) < len(trials)
+            rows.append(
+                {"kind": "lost", "outcome": "diverged" if diverged else "stuck", "lr": rate, "loss": np.nan, **none}
+            )
         if losses and len(losses) == len(trials):
             kind = "mean" if len(trials) == len(valley.seeds) else "one"
-            rows.append({"kind": kind, "lr": rate, "loss": float(np.mean(losses)), **none})
+            rows.append({"kind": kind, "outcome": "trains", "lr": rate, "loss": float(np.mean(losses)), **none})
     if valley.best:
         best = valley.best
-        rows.append({"kind": "best", "lr": best.value, "loss": valley.loss, "low": best.low, "high": best.high})
+        rows.append(
+            {
+                "kind": "best",
+                "outcome": "trains",
+                "lr": best.value,
+                "loss": valley.loss,
+                "low": best.low,
+                "high": best.high,
+            }
+        )
     return rows
 
 
@@ -148,7 +159,7 @@ PICTURE: Picture[Sequence[Transfer]] = Picture(
             "Near the bottom points are means over seeds, farther out they are the first seed's alone; a triangle at "
             "the rim: a loss above the panel. A black bar: 95 % of the best rate over seeds."
         ),
-        Note("✕ at the rim: a rate at which a seed does not train.", ("diverged",)),
+        Note("✕ at the rim: a rate at which a seed does not train.", ("diverged", "stuck")),
     ),
     columns=COLUMNS,
     value="loss",

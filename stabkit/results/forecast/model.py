@@ -34,7 +34,7 @@ from stabkit.results.forecast.logistic import (
 )
 from stabkit.results.forecast.measured import measure
 from stabkit.results.records import Records
-from stabkit.spec import ModelConfig, RunSpec, TrainConfig
+from stabkit.spec import ModelConfig, RunSpec
 
 SCHEMA = "stabkit-forecast/3"
 FILE = Path(__file__).with_name("coefficients.json")
@@ -73,7 +73,7 @@ class Forecast:
 
 
 @dataclass(frozen=True, slots=True)
-class Joined:
+class OptimizerRange:
     """Where the runs of an optimiser lie that was joined to the corpus: beyond, nothing was scored."""
 
     blocks: tuple[str, ...]
@@ -98,7 +98,7 @@ class Coefficients:
     optimizers: tuple[str, ...]
     blocks: tuple[str, ...]
     """Those that it is given for."""
-    joined: Mapping[str, Joined]
+    joined: Mapping[str, OptimizerRange]
     """{optimiser that the first corpus lacks: what it was seen in}."""
     abstains: tuple[str, ...]
     """Methods for which it was too often wrong where the fit had not seen them: no forecast is given."""
@@ -134,7 +134,10 @@ def read(data: bytes, path: str) -> Coefficients:
             tuple(body["methods"]),
             tuple(body["optimizers"]),
             tuple(body["blocks"]),
-            {name: Joined(tuple(each[0]), bool(each[1]), int(each[2])) for name, each in body["joined"].items()},
+            {
+                name: OptimizerRange(tuple(each[0]), bool(each[1]), int(each[2]))
+                for name, each in body["joined"].items()
+            },
             tuple(body["abstains"]),
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -170,17 +173,12 @@ def forecast(
 def outside(spec: RunSpec, x: Array, by: Coefficients) -> tuple[str, ...]:
     """Along which axes a run lies beyond the corpus; none where it is in range."""
     axes = [path for path in FIXED if _at(spec, path) != _at(DEFAULT, path)]
-    axes += apart(spec.train, by)
+    axes += unscored(spec, by)
     method = methods.of(spec)
     if spec.own.scaled if spec.own else method and method.scaled and spec.method not in by.methods:
         axes.append("factors")  # on the rate, which is a link
-    seen = by.joined.get(spec.train.optimizer)
-    if blocks.name_of(spec.model) not in (seen.blocks if seen else by.blocks):
+    if blocks.name_of(spec.model) not in by.blocks:
         axes.append("block")
-    if seen and spec.model.encoder_layers and not seen.encoders:
-        axes.append("encoder")
-    if seen and spec.train.warmup > seen.warmup:
-        axes.append(WARMUP)
     if spec.method in by.abstains:
         axes.append("method")
     if not spec.model.decoder_layers:
@@ -192,14 +190,24 @@ def outside(spec: RunSpec, x: Array, by: Coefficients) -> tuple[str, ...]:
         if not median / FACTOR <= value <= median * FACTOR:
             axes.append(name)
     depth = max(spec.model.encoder_layers, spec.model.decoder_layers)
-    return (*axes, *far(x, settings(depth, spec.model.hidden, spec.train.warmup), by))
+    return tuple(dict.fromkeys((*axes, *far(x, settings(depth, spec.model.hidden, spec.train.warmup), by))))
 
 
-def apart(train: TrainConfig, by: Coefficients) -> tuple[str, ...]:
-    """What of an optimiser its corpus lacks: all of it, or this decay or momentum; nothing where it knows it."""
+def unscored(spec: RunSpec, by: Coefficients) -> tuple[str, ...]:
+    """Along what a run's optimiser was never scored: the optimiser itself, its decay or momentum, or, of one that was
+    joined, a block, an encoder or a warm-up; nothing where it was."""
+    train, model = spec.train, spec.model
     if train.optimizer not in by.optimizers:
         return ("train.optimizer",)
-    return tuple(f"train.{name}" for name in train.unusual)
+    axes = [f"train.{name}" for name in train.unusual]
+    if scored := by.joined.get(train.optimizer):
+        beyond = {
+            "block": blocks.name_of(model) not in scored.blocks,
+            "encoder": model.encoder_layers > 0 and not scored.encoders,
+            WARMUP: train.warmup > scored.warmup,
+        }
+        axes += [axis for axis, out in beyond.items() if out]
+    return tuple(axes)
 
 
 def far(x: Array, axes: Mapping[str, float], by: Coefficients) -> tuple[str, ...]:
