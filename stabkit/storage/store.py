@@ -195,8 +195,8 @@ class Store:
 
     def __init__(self, out: Path, runs: Path | None = None) -> None:
         """`runs` only where a run's folder was copied elsewhere: it is then read from there."""
-        self.out = out
-        self.shelf = Shelf(RUN, out) if runs is None else Shelf(replace(RUN, folder=""), runs)
+        self.out = out.absolute()  # workers start elsewhere
+        self.shelf = Shelf(RUN, self.out) if runs is None else Shelf(replace(RUN, folder=""), runs)
         self.runs = self.shelf.root
 
     def __contains__(self, run_id: str) -> bool:
