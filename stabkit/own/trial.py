@@ -37,6 +37,10 @@ HELD = 16
 """Batches that the loss is read on: those of the steps after the last update's."""
 SOURCE = 0
 """Of the batches of a factory without a loss: every seed learns the same."""
+NUMERIC = (ArithmeticError, torch.linalg.LinAlgError)
+"""What code raises on numbers alone."""
+RAISED = 1.5
+"""A loss, or the norm of all parameters, this many times its first has grown."""
 SEEN = "the loss is read on batches that updates were made on: {}"
 
 Tell = Callable[[dict[str, Any]], None]
@@ -51,7 +55,7 @@ def trial(job: dict[str, Any], tell: Tell) -> tuple[str, str]:
 def _tried(job: dict[str, Any], function: Callable[..., Any], shelf: Shelf[ModelTrial], tell: Tell) -> dict[str, Any]:
     begin = time.monotonic()
     made = _made(job, function)
-    start = held_out(made, job["steps"])
+    start, size = held_out(made, job["steps"]), _size(made)
     names = ("factory", "depth", "width", "smallest", "seed", "lr", "warmup", "steps")
     plays = [repr(getattr(scheduler, "state_dict", dict)()) for scheduler in made.schedule.schedulers]
     trial_id = key(job, made, [{name: job[name] for name in names}, TRIAL_VERSION, repr(start), plays])
@@ -59,7 +63,12 @@ def _tried(job: dict[str, Any], function: Callable[..., Any], shelf: Shelf[Model
         return {"folder": trial_id, "reused": True}
     losses, note = updated(made, job["steps"], lambda step, loss: tell(_event(job, step, loss)))
     whole = len(losses) == job["steps"] and math.isfinite(losses[-1])
-    loss = held_out(made, job["steps"]) if whole else math.inf
+    try:
+        loss = held_out(made, job["steps"]) if whole else math.inf
+    except GROWN as error:
+        if not _of_numbers(error, losses[0], losses[-1], size, _size(made)):
+            raise
+        loss = math.inf
     count = made.objective.batches()
     seen = f"there are {count}" if 0 < count <= job["steps"] + HELD else "" if made.fresh else "there is one"
     result = ModelTrial(
@@ -101,8 +110,8 @@ def _made(job: dict[str, Any], function: Callable[..., Any]) -> Made:
 
 def updated(made: Made, steps: int, tell: Callable[[int, float], None]) -> tuple[list[float], str]:
     """(the loss of every update, a note): as many updates as are asked for, or until one's loss is no number, or the
-    user's code raises what grown numbers make it raise."""
-    losses, last = list[float](), -math.inf
+    user's code raises because numbers have grown; what it raises while they have not is its own fault, and goes on."""
+    losses, last, before = list[float](), -math.inf, _size(made)
     for step in range(1, steps + 1):
         for optimizer in made.optimizers:
             optimizer.zero_grad(set_to_none=True)
@@ -115,7 +124,7 @@ def updated(made: Made, steps: int, tell: Callable[[int, float], None]) -> tuple
             for optimizer in made.optimizers:
                 optimizer.step()
         except GROWN as error:
-            if isinstance(error, torch.OutOfMemoryError) or step == 1:
+            if step == 1 or not _of_numbers(error, losses[0], losses[-1], before, _size(made)):
                 raise
             return [*losses[: step - 1], math.nan], f"update {step} raised {told(error)}: taken for a loss that is lost"
         made.schedule.step()
@@ -125,19 +134,26 @@ def updated(made: Made, steps: int, tell: Callable[[int, float], None]) -> tuple
     return losses, ""
 
 
+def _of_numbers(error: BaseException, first: float, loss: float, before: float, size: float) -> bool:
+    """Whether what the user's code raised says that numbers have grown, by the loss and the parameters' norm, each
+    next to its first; else it is the code's own fault."""
+    if isinstance(error, torch.OutOfMemoryError):
+        return False
+    return isinstance(error, NUMERIC) or not (loss <= RAISED * first and size <= RAISED * before)
+
+
+def _size(made: Made) -> float:
+    """The norm of all parameters together."""
+    return math.hypot(*(float(p.detach().norm()) for p in made.model.parameters()))
+
+
 def held_out(made: Made, steps: int) -> float:
-    """Mean loss over the HELD batches after the updates', in eval mode; NaN where what the user's code raises is that
-    numbers have grown. Where there is one batch it is that one."""
+    """Mean loss over the HELD batches after the updates', in eval mode. Where there is one batch it is that one."""
     count = HELD if made.fresh else 1
     with run.untouched(made.model), torch.no_grad():
         seeded(0)
         made.model.eval()
-        try:
-            return statistics.fmean(float(made.objective.at(made.model, steps + 1 + i)) for i in range(count))
-        except GROWN as error:
-            if isinstance(error, torch.OutOfMemoryError):
-                raise
-            return math.nan
+        return statistics.fmean(float(made.objective.at(made.model, steps + 1 + i)) for i in range(count))
 
 
 def _event(job: dict[str, Any], step: int, loss: float) -> dict[str, Any]:

@@ -66,6 +66,22 @@ def raising(depth: int):
     return Tiny(depth, 8), checked
 
 
+def faulty(depth: int):
+    """Reads past its data after the fourth batch, whatever the rate."""
+    return Tiny(depth, 8), lambda model, step: loss(model, [1, 2, 3, 4].index(min(max(step, 1), 5)) + 1)
+
+
+def asserting(depth: int):
+    """Its own code checks the loss by an assertion."""
+
+    def checked(model: nn.Module, step: int) -> torch.Tensor:
+        value = loss(model, step)
+        assert value.item() < 1e3, "loss exploded"
+        return value
+
+    return Tiny(depth, 8), checked
+
+
 def leaving(depth: int):
     sys.exit(3)
 

@@ -136,6 +136,17 @@ def test_a_loss_that_is_lost_is_a_finding(name: str, tmp_path: Path) -> None:
     assert json.dumps(made.to_json(), allow_nan=False)
 
 
+def test_a_fault_of_the_users_code_is_no_finding_about_the_rate(tmp_path: Path) -> None:
+    for lr in (1e-4, 1e-2):
+        assert "ValueError: 5 is not in list" in answer("faulty", tmp_path, lr=lr)["failed"]
+    assert "not in list" in answer("faulty", tmp_path, steps=4)["failed"], "read where no update is made"
+
+
+def test_an_assertion_on_numbers_that_have_grown_is_a_finding(tmp_path: Path) -> None:
+    made = tried("asserting", tmp_path, lr=1e3)
+    assert math.isinf(made.loss) and "loss exploded" in made.notes[0]
+
+
 def test_what_is_wrong_with_a_factory_is_one_line(tmp_path: Path) -> None:
     assert "--lr scales the rates of its optimizer" in answer("unrated", tmp_path)["failed"]
     assert "SystemExit" in answer("leaving", tmp_path)["failed"]
