@@ -30,13 +30,13 @@ SPECS = [
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         store, ends = Store(Path(folder)), []
-        with store.writing():
-            plan.complete(
-                runs.planned(SPECS, store, {"corpus": None, "device": "cpu", "checkpoint_every": None}),
-                lambda jobs, tell: processes.map(jobs, tell, ExecutorOptions(workers=1)),
-                lambda event: None,
-                ended=lambda spec, ending: ends.append(time.perf_counter()),
-            )
+        store.writable()
+        plan.complete(
+            runs.planned(SPECS, store, {"corpus": None, "device": "cpu", "checkpoint_every": None}),
+            lambda jobs, tell: processes.map(jobs, tell, ExecutorOptions(workers=1)),
+            lambda event: None,
+            ended=lambda spec, ending: ends.append(time.perf_counter()),
+        )
         inside = [store.load(spec.run_id).environment["wall_seconds"] for spec in SPECS]
         between = [b - a for a, b in zip(ends, ends[1:], strict=False)]
         print(f"between ends {sum(between):.2f} s, inside the runs {sum(inside[1:]):.2f} s")

@@ -56,13 +56,13 @@ def main(runs: str = "2000") -> int:
 
     with tempfile.TemporaryDirectory() as out:
         store = Store(Path(out))
-        with store.writing():
-            done_all = plan.complete(
-                runs.planned(specs, store, {"corpus": None, "device": "cpu"}),
-                lambda jobs, tell: EXECUTORS["processes"](jobs, tell, ExecutorOptions(workers=os.cpu_count() or 1)),
-                lambda event: None,
-                ended=finished,
-            )
+        store.writable()
+        done_all = plan.complete(
+            runs.planned(specs, store, {"corpus": None, "device": "cpu"}),
+            lambda jobs, tell: EXECUTORS["processes"](jobs, tell, ExecutorOptions(workers=os.cpu_count() or 1)),
+            lambda event: None,
+            ended=finished,
+        )
     grown, more = resident() - baseline, descriptors() - held
     seconds = time.monotonic() - begin
     print(f"{len(done_all.results)} of {len(specs)} runs, {killed} workers killed, {seconds:.0f} s")

@@ -260,8 +260,8 @@ def sweep(
 
     The same command again trains nothing; a wider grid trains only what is missing.
 
-    Raises UsageError for a value that is none, StoreBusy where another process writes to this store. Warns of what is
-    left out, and of runs without a result after three attempts (the others are stored). The defaults of the warm-up
+    Raises UsageError for a value that is none. Commands that share a store train each run once. Warns of what is left
+    out, and of runs without a result after three attempts (the others are stored). The defaults of the warm-up
     are the papers' early updates, and the stress test that a forecast reads.
 
     >>> import stabkit
@@ -449,8 +449,8 @@ def tolerance(
     if not yes:
         check(asked.of(searching.first_round(asked)))
     store = Store(asked.out)
-    with store.writing():
-        searched = searching.search(asked, methods.label_of, store, following, retry_failed=retry_failed)
+    store.writable()
+    searched = searching.search(asked, methods.label_of, store, following, retry_failed=retry_failed)
     if listener is None:
         _lost(len(searched.failed), len(searched.failed) + len(searched.runs))
     return ToleranceResult(call=following.command, request=asked, searched=searched)
@@ -534,7 +534,8 @@ def transfer(
     if factory:
         own = options.of_factory(every)
         store = Store(own.request.out)
-        with store.writing(), several("processes", own.place) as execute:
+        store.writable()
+        with several("processes", own.place) as execute:
             train, seconds = trials.of_factory(own.request, execute, own.place.workers, following.trying)
             searched = searching.search(own.plan, train, seconds, limit)
         name = options.page_name(own)
@@ -545,11 +546,11 @@ def transfer(
         if not yes:
             check(asked.request)
         store = Store(asked.request.out)
-        with store.writing():
-            train, seconds = searching.of_methods(
-                asked.plan, asked.cells, asked.request, store, following, retry_failed=retry_failed
-            )
-            searched = searching.search(asked.plan, train, seconds, limit)
+        store.writable()
+        train, seconds = searching.of_methods(
+            asked.plan, asked.cells, asked.request, store, following, retry_failed=retry_failed
+        )
+        searched = searching.search(asked.plan, train, seconds, limit)
         name = options.page_name(asked)
     if listener is None:
         for run, reason in searched.failed:
@@ -735,7 +736,8 @@ def probe(
     begin = time.monotonic()
     following = listener or Silent(f"stabkit {line(f'probe {asked.factory}', values, COMMANDS)}")
     store = Store(asked.out)
-    with store.writing(), several("processes", place) as execute:
+    store.writable()
+    with several("processes", place) as execute:
         with following.probing(len(asked.specs())) as (tell, ended):
             done = probes.run(asked, execute, tell, ended)
         if done.results:
@@ -968,8 +970,8 @@ def _train(command: str, values: dict[str, Any]) -> "SweepResult":
     if not values["yes"]:
         check(asked)
     store = Store(asked.out)
-    with store.writing():
-        trained = execute.run(asked, store, following, retry_failed=values["retry_failed"])
+    store.writable()
+    trained = execute.run(asked, store, following, retry_failed=values["retry_failed"])
     for note in own.changed(asked.files):
         following.noted(note)
     if listener is None:
@@ -997,8 +999,8 @@ def _between(values: dict[str, Any]) -> "SweepResult":
     depth = landscape.depth(model.encoder_layers, model.decoder_layers)
     asked, following = _asked("landscape", {**values, **depth}, listener)
     assert asked.surfaces is not None
-    with store.writing():
-        drawn = execute.draw(asked, surfaces.between(runs, asked.surfaces), following)
+    store.writable()
+    drawn = execute.draw(asked, surfaces.between(runs, asked.surfaces), following)
     return SweepResult(
         name="landscape-between",
         call=following.command,

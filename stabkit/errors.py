@@ -4,13 +4,13 @@
     ├── UsageError         2   an option, a range, a name, a configuration file
     │   └── CorpusError    2   parallel text that cannot be read or does not match; names file and line
     ├── FailedRuns         3   the grid is finished, but some runs have no result
-    ├── StoreBusy          4   another process holds the output directory
     ├── StoreError         5   the disk: full, read-only, not a directory
     ├── RecipeViolated     6   an audited model is not what its recipe says
     │   └── ContractBroken 6   a method that was checked does not keep what every method keeps
     ├── Unstable           7   a probed model is likely stuck, or a link of its chain breaks; a best rate drifts
-    ├── Undecided          8   what a probe says of a model is open, or it is unlike all that were tried (--strict)
-    └── Interrupted     128+n  ended by signal n
+    └── Undecided          8   what a probe says of a model is open, or it is unlike all that were tried (--strict)
+    Interrupted        128+n   ended by signal n: a BaseException, as KeyboardInterrupt is, so that no code that looks
+                               for faults takes it for one
 
 A message says what was needed, what came and what to do, in one line.
 """
@@ -45,12 +45,6 @@ class FailedRuns(StabkitError):
     exit_code = 3
 
 
-class StoreBusy(StabkitError):
-    """Another process writes to this output directory."""
-
-    exit_code = 4
-
-
 class StoreError(StabkitError):
     """The output directory cannot be read or written."""
 
@@ -80,8 +74,8 @@ class Undecided(StabkitError):
     exit_code = 8
 
 
-class Interrupted(StabkitError):
-    """A signal ended the command; what was finished is kept."""
+class Interrupted(BaseException):
+    """A signal ended the command; what was finished is kept. No Exception, so that nothing takes it for a fault."""
 
     def __init__(self, signum: int, message: str) -> None:
         super().__init__(message)

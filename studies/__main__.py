@@ -86,7 +86,8 @@ def run(asked: argparse.Namespace, command: str) -> None:
         console.say(f"{chosen.key}: {len(state.missing)} runs, about {cost.duration(need)}")
         return
     path = store.out / "reports" / f"{chosen.key}.html"
-    with store.writing(), Signals(command):
+    store.writable()
+    with Signals(command):
         screen = Screen(quiet=asked.quiet)
         state = study.run(state, requests, store, screen, limit=limit, retry_failed=asked.retry_failed)
         content = PAGES[asked.study].write(state, path, command)

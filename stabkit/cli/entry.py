@@ -11,7 +11,7 @@ import typer
 
 from stabkit.cli import console
 from stabkit.cli.app import app
-from stabkit.errors import StabkitError, StoreError
+from stabkit.errors import Interrupted, StabkitError, StoreError
 
 
 def main() -> None:
@@ -27,7 +27,7 @@ def main() -> None:
         if said := _sentence(error):  # `stabkit` alone has said its help
             console.error(said)
         code = 2
-    except StabkitError as error:
+    except (StabkitError, Interrupted) as error:
         console.error(error)
         code = error.exit_code
     except (typer.Abort, KeyboardInterrupt):

@@ -37,7 +37,7 @@ HELD = 16
 """Batches that the loss is read on: those of the steps after the last update's."""
 SOURCE = 0
 """Of the batches of a factory without a loss: every seed learns the same."""
-NUMERIC = (ArithmeticError, torch.linalg.LinAlgError)
+NUMERIC = (ArithmeticError, torch.linalg.LinAlgError)  # type: ignore[attr-defined]  # it is there
 """What code raises on numbers alone."""
 RAISED = 1.5
 """A loss, or the norm of all parameters, this many times its first has grown."""
@@ -59,8 +59,16 @@ def _tried(job: dict[str, Any], function: Callable[..., Any], shelf: Shelf[Model
     names = ("factory", "depth", "width", "smallest", "seed", "lr", "warmup", "steps")
     plays = [repr(getattr(scheduler, "state_dict", dict)()) for scheduler in made.schedule.schedulers]
     trial_id = key(job, made, [{name: job[name] for name in names}, TRIAL_VERSION, repr(start), plays])
-    if shelf.load_if_sound(trial_id) is not None:
-        return {"folder": trial_id, "reused": True}
+    with shelf.held(trial_id, job.get("over", -1)):
+        if shelf.load_if_sound(trial_id) is not None:
+            return {"folder": trial_id, "reused": True}
+        result = _updated(job, made, start, size, begin, tell)
+        shelf.commit(trial_id, trials.to_files(result, {"stabkit": __version__, "torch": torch.__version__}))
+    return {"folder": trial_id, "reused": False}
+
+
+def _updated(job: dict[str, Any], made: Made, start: float, size: float, begin: float, tell: Tell) -> ModelTrial:
+    """Equal updates, and what they left; `size` is of the parameters before, `begin` when the job began."""
     losses, note = updated(made, job["steps"], lambda step, loss: tell(_event(job, step, loss)))
     whole = len(losses) == job["steps"] and math.isfinite(losses[-1])
     try:
@@ -71,7 +79,7 @@ def _tried(job: dict[str, Any], function: Callable[..., Any], shelf: Shelf[Model
         loss = math.inf
     count = made.objective.batches()
     seen = f"there are {count}" if 0 < count <= job["steps"] + HELD else "" if made.fresh else "there is one"
-    result = ModelTrial(
+    return ModelTrial(
         **{name: job[name] for name in ("factory", "depth", "width", "lr", "seed", "steps")},
         made=len(losses),
         start=start,
@@ -85,8 +93,6 @@ def _tried(job: dict[str, Any], function: Callable[..., Any], shelf: Shelf[Model
         notes=tuple(filter(None, [note, SEEN.format(seen) if seen else ""])),
         seconds=round(time.monotonic() - begin, 3),
     )
-    shelf.commit(trial_id, trials.to_files(result, {"stabkit": __version__, "torch": torch.__version__}))
-    return {"folder": trial_id, "reused": False}
 
 
 def _made(job: dict[str, Any], function: Callable[..., Any]) -> Made:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from stabkit.errors import Interrupted, StabkitError
+from stabkit.errors import StabkitError
 from stabkit.paper import plan as plans
 from stabkit.paper.item import Item
 from stabkit.paper.items import ITEMS
@@ -97,8 +97,6 @@ def run_one(asked: Asked, part: Part, store: Store, listener: ItemListener, *, r
     for request in asked.requests:
         try:
             done = execute.run(request, store, listener, retry_failed=retry_failed)
-        except Interrupted:
-            raise
         except StabkitError as error:
             listener.stopped(asked.item, error)
             stopped = str(error)

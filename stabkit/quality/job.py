@@ -16,6 +16,7 @@ import numpy as np
 from stabkit.errors import CorpusError, StoreError
 from stabkit.quality import bleu
 from stabkit.results import translation as specs
+from stabkit.results.translation import TranslationSpec
 from stabkit.storage.shelf import Shelf
 from stabkit.storage.store import Store
 from stabkit.storage.translations import TRANSLATION, Translation, to_files
@@ -24,6 +25,16 @@ from stabkit.version import __version__
 
 def translate(job: dict[str, Any], tell: Callable[[dict[str, Any]], None], task: Callable[..., Any]) -> tuple[str, str]:
     """Do one job; `task` makes the task of a run's spec."""
+    spec, shelf = specs.from_json(job["spec"]), Shelf(TRANSLATION, Path(job["out"]))
+    with shelf.held(spec.translation_id, job.get("over", -1)):
+        if shelf.load_if_sound(spec.translation_id) is None:  # nor by another command meanwhile
+            shelf.commit(spec.translation_id, to_files(_translated(job, spec, tell, task)))
+    return job["id"], "done"
+
+
+def _translated(
+    job: dict[str, Any], spec: TranslationSpec, tell: Callable[[dict[str, Any]], None], task: Callable[..., Any]
+) -> Translation:
     import torch
 
     from stabkit.quality import decode
@@ -31,7 +42,6 @@ def translate(job: dict[str, Any], tell: Callable[[dict[str, Any]], None], task:
     from stabkit.training.train import build
 
     begin = time.monotonic()
-    spec = specs.from_json(job["spec"])
     out = Path(job["out"])
     run = Store(out).load(spec.run)
     if run.digest != spec.digest:
@@ -55,6 +65,4 @@ def translate(job: dict[str, Any], tell: Callable[[dict[str, Any]], None], task:
             hypotheses[line] = text
     score = bleu.score(hypotheses, held_out.references, held_out.tokenize)
     where = {"stabkit": __version__, "torch": torch.__version__, "wall_seconds": round(time.monotonic() - begin, 3)}
-    translation = Translation(spec, tuple(hypotheses), held_out.references, held_out.tokenize, score, where)
-    Shelf(TRANSLATION, out).commit(spec.translation_id, to_files(translation))
-    return job["id"], "done"
+    return Translation(spec, tuple(hypotheses), held_out.references, held_out.tokenize, score, where)

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stabkit.errors import Interrupted, StoreError
+from stabkit.errors import StoreError
 from stabkit.results.sites import BY_NAME, parse, site_names, version_of
 from stabkit.spec import RunSpec
 
@@ -30,8 +30,12 @@ NAME = re.compile(r"(own-)?[a-z][a-z0-9_]{0,39}")
 """What a probe is called, `own-` before it if it is from a file of one's own: pictures are files of that name."""
 
 
-LARGEST = 4_000_000_000
-"""Bytes of all tables: a small archive may claim to hold any number."""
+LARGEST = 1_000_000_000
+"""Bytes of all tables, where nothing says how many they are: a small archive may hold any number of zeros."""
+
+
+class TooLarge(ValueError):
+    """An archive that unpacks to more than it can hold."""
 
 
 class UnreadableRecords(StoreError):
@@ -119,13 +123,19 @@ def to_bytes(records: Records) -> bytes:
     return out.getvalue()
 
 
-def from_bytes(data: bytes) -> dict[str, Table]:
-    """The records of `to_bytes`; raises UnreadableRecords on anything else."""
+def unpacked(data: bytes, most: int) -> dict[str, NDArray[Any]]:
+    """The arrays of an npz, {name: array}; raises TooLarge where its directory says that they hold more than `most`
+    bytes, before any is unpacked, and whatever zip and numpy raise for what is none."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        if (size := sum(member.file_size for member in archive.infolist())) > most:
+            raise TooLarge(f"it unpacks to {size:,} bytes, where {most:,} are the most that it can hold")
+        return {name.removesuffix(".npy"): _array(archive.read(name)) for name in archive.namelist()}
+
+
+def from_bytes(data: bytes, most: int = LARGEST) -> dict[str, Table]:
+    """The records of `to_bytes`, of at most so many bytes; raises UnreadableRecords on anything else."""
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            if (size := sum(member.file_size for member in archive.infolist())) > LARGEST:
-                raise ValueError(f"it holds {size} bytes, where {LARGEST} are the most that it can have")
-            arrays = {name.removesuffix(".npy"): _array(archive.read(name)) for name in archive.namelist()}
+        arrays = unpacked(data, most)
         tables = {
             name: Table(
                 arrays[f"{name}.steps"],
@@ -135,10 +145,9 @@ def from_bytes(data: bytes) -> dict[str, Table]:
             )
             for name in (key.removesuffix(".values") for key in arrays if key.endswith(".values"))
         }
-    except Interrupted:
-        raise
     except Exception as error:  # zip, npy header and memory errors alike: a file that is not ours
-        raise UnreadableRecords(f"records.npz is not readable ({type(error).__name__})") from error
+        why = str(error) if isinstance(error, TooLarge) else type(error).__name__
+        raise UnreadableRecords(f"records.npz is not readable ({why})") from error
     for name, table in tables.items():
         if table.steps.dtype != np.int64 or table.steps.ndim != 1 or not (np.diff(table.steps) > 0).all():
             raise UnreadableRecords(f"records.npz: the steps of {name} are not whole numbers that rise")

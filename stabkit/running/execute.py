@@ -19,10 +19,8 @@ from stabkit.running.request import Request, space
 from stabkit.spec import RunSpec
 from stabkit.storage import index
 from stabkit.storage.index import ListedRun
-from stabkit.storage.shelf import Shelf
 from stabkit.storage.store import Run, Store, disk
-from stabkit.storage.surfaces import SURFACE, Surface
-from stabkit.storage.translations import TRANSLATION
+from stabkit.storage.surfaces import Surface
 
 MANY = 16
 """Stored runs from which on reading them takes long enough to be announced."""
@@ -59,7 +57,6 @@ class RequestResult:
 
 def run(request: Request, store: Store, listener: Listener, *, retry_failed: bool = False) -> RequestResult:
     """Everything that the request asks for and the store lacks."""
-    store.sweep_partial()
     specs = request.specs
     if (stored := sum(spec.run_id in store for spec in specs)) >= MANY:
         listener.making(f"reading {stored} stored runs")
@@ -88,7 +85,6 @@ def translate(request: Request, trained: Sequence[Run], listener: Listener) -> d
     them; {run id: why} of what was lost."""
     if request.translations is None:
         return {}
-    Shelf(TRANSLATION, request.out).sweep_partial()
     planned = translations.planned(request.translations.specs(trained), request.out, _everywhere(request))
     listener.planned(planned)
     with listener.measuring(planned) as (tell, ended):
@@ -98,7 +94,6 @@ def translate(request: Request, trained: Sequence[Run], listener: Listener) -> d
 
 def draw(request: Request, wanted: Sequence[SurfaceSpec], listener: Listener) -> list[Surface]:
     """Every surface that is asked for, stored before or drawn now; raises StoreError where one cannot be made."""
-    Shelf(SURFACE, request.out).sweep_partial()
     together = 1 if request.device == "cpu" else surfaces.TOGETHER
     planned = surfaces.planned(wanted, request.out, {**_everywhere(request), "together": together})
     listener.planned(planned)

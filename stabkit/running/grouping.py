@@ -19,10 +19,11 @@ from stabkit import methods, spec
 from stabkit.methods.base import PLACES, Scale
 from stabkit.methods.blocks import biased, inner
 from stabkit.methods.own import Texts
-from stabkit.running.executors.base import Answer, Lost, Tell
+from stabkit.running.executors.base import Answer, Tell
 from stabkit.running.plan import Map
 from stabkit.running.work import Job
 from stabkit.spec import RunSpec
+from stabkit.storage.claims import Claim
 
 
 def grouped(execute: Map, most: int, workers: int) -> Map:
@@ -36,10 +37,13 @@ def grouped(execute: Map, most: int, workers: int) -> Map:
                 if job["kind"] != "runs":
                     yield job, answer
                     continue
-                said = {} if isinstance(answer, Lost) else json.loads(answer)
-                alone.update(each["id"] for each in job["jobs"] if isinstance(answer, Lost))
-                for each in job["jobs"]:
-                    yield each, answer if isinstance(answer, Lost) else said[each["id"]]
+                if not isinstance(answer, str):
+                    alone.update(each["id"] for each in job["jobs"])
+                    yield from ((each, answer) for each in job["jobs"])
+                    continue
+                for run_id, said in json.loads(answer).items():  # a word, or who else is at it
+                    each = next(each for each in job["jobs"] if each["id"] == run_id)
+                    yield each, Claim(**said) if isinstance(said, dict) else said
 
     return map
 

@@ -5,14 +5,16 @@ specs → `plan` → jobs that the store lacks → executor → `complete` → r
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Generic, Literal, Protocol, TypeVar
 
-from stabkit.running.executors.base import ATTEMPTS, Answer, Lost, Tell
+from stabkit.running.executors.base import ATTEMPTS, Answer, Lost, LostKind, Tell
 from stabkit.running.work import Job
+from stabkit.storage.claims import LOOK, Claim, Freed
 from stabkit.storage.folder import CorruptFolder, OldFolder
 from stabkit.storage.shelf import Shelf
 
@@ -33,17 +35,17 @@ class Attempts(Protocol):
 
 
 class CommandAttempts:
-    """Those of one command. `timeouts`: whether what took too long is worth another attempt."""
+    """Those of one command. `once`: how jobs are lost that are not worth another attempt."""
 
-    def __init__(self, *, timeouts: bool = True) -> None:
-        self.timeouts = timeouts
+    def __init__(self, *once: LostKind) -> None:
+        self.once = once
         self.counts: Counter[str] = Counter()
 
     def reasons(self, name: str) -> list[str]:
         return []
 
     def note(self, name: str, lost: Lost) -> int:
-        self.counts[name] += ATTEMPTS if lost.kind == "timeout" and not self.timeouts else 1
+        self.counts[name] += ATTEMPTS if lost.kind in self.once else 1
         return self.counts[name]
 
 
@@ -147,7 +149,10 @@ def complete(
             results[work.name(spec)] = ending
         ended(spec, ending)
 
-    with closing(settled([job for _, job in planned.jobs], execute, tell, work.attempts)) as answers:
+    def stored(job: Job) -> bool:
+        return work.shelf is not None and work.name(spec_of[job["id"]]) in work.shelf
+
+    with closing(settled([job for _, job in planned.jobs], execute, tell, work.attempts, stored)) as answers:
         for job, answer in answers:
             spec = spec_of[job["id"]]
             name = work.name(spec)
@@ -169,12 +174,32 @@ def complete(
     )
 
 
-def settled(jobs: Sequence[Job], execute: Map, tell: Tell, attempts: Attempts) -> Generator[Answer, None, None]:
-    """Every job with its last answer: one that is lost is tried again, ATTEMPTS times in all."""
-    while jobs:
+def settled(
+    jobs: Sequence[Job], execute: Map, tell: Tell, attempts: Attempts, stored: Callable[[Job], bool] = lambda job: False
+) -> Generator[tuple[Job, str | Lost], None, None]:
+    """Every job with its last answer: one that is lost is tried again, ATTEMPTS times in all. One that another command
+    is at is given again when it is held no more, unless `stored` says that there is nothing left to do."""
+    held, freed, said = dict[str, tuple[Job, Claim]](), Freed(), False
+    while jobs or held:
+        if not jobs:
+            if not said:
+                said = True
+                tell({"id": "", "note": f"waiting for other commands, which are at {len(held)} of these"})
+            time.sleep(LOOK)
+        jobs = list(jobs)
+        for job in _freed(held, freed):
+            if stored(job):
+                yield job, ""
+            else:
+                jobs.append(job)
+        if not jobs:
+            continue
         again: list[Job] = []
-        with closing(execute(jobs, tell)) as answers:  # workers end before the lock goes
+        with closing(execute(jobs, tell)) as answers:  # workers end before the store is read
             for job, answer in answers:
+                if isinstance(answer, Claim):
+                    held[job["id"]] = job, answer
+                    continue
                 if not isinstance(answer, Lost):
                     yield job, answer
                     continue
@@ -186,3 +211,9 @@ def settled(jobs: Sequence[Job], execute: Map, tell: Tell, attempts: Attempts) -
                 else:
                     yield job, replace(answer, attempt=attempt)
         jobs = again
+
+
+def _freed(held: dict[str, tuple[Job, Claim]], freed: Freed) -> list[Job]:
+    """Take out those that nobody is at any more."""
+    turns = {name: freed.turn(claim) for name, (_, claim) in held.items()}
+    return [{**held.pop(name)[0], "over": turn} for name, turn in turns.items() if turn is not None]

@@ -121,7 +121,6 @@ def run(
     """Probe every cell: one of the shallowest, which answers soonest, then the deepest first, which take longest.
     Raises UsageError for what would be as wrong at any depth."""
     shelf = Shelf(PROBE, request.out)
-    shelf.sweep_partial()
     specs = request.specs()
 
     work: Work[ProbeSpec, ProbedCell] = Work(
@@ -131,7 +130,7 @@ def run(
         name=lambda spec: spec.name,
         jobs=lambda spec: [request.job(spec)],
         result=lambda spec, answer: _read(shelf, answer),
-        attempts=CommandAttempts(timeouts=False),  # what hung once hangs again
+        attempts=CommandAttempts("timeout"),  # what hung once hangs again
         seconds=lambda spec: math.inf if spec is specs[0] else float(spec.depth or 0),
     )
     done = plan.complete(plan.plan(specs, work), execute, tell, ended=ended)
@@ -159,7 +158,8 @@ def cures(request: ProbeRequest, lr: float, execute: Map, limit: float, probing:
     begin = time.monotonic()
     tried: dict[str, Cure] = {}
     with probing(len(specs)) as (tell, ended):
-        with closing(execute([asked.job(spec) for spec in specs.values()], tell)) as answers:
+        jobs, attempts = [asked.job(spec) for spec in specs.values()], CommandAttempts("error", "died", "timeout")
+        with closing(plan.settled(jobs, execute, tell, attempts)) as answers:
             for job, answer in answers:
                 ending = answer if isinstance(answer, Lost) else _read(shelf, answer)
                 ended(specs[job["id"]], ending)

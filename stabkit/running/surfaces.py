@@ -162,7 +162,9 @@ def planned(specs: Sequence[SurfaceSpec], out: Path, context: Mapping[str, Any])
         ]
 
     def result(spec: SurfaceSpec, answer: str) -> Surface:
-        Tiles(shelf, spec).commit(tiles.names(spec), {"stabkit": __version__})
+        with shelf.awaited(spec.surface_id):  # another command may be putting the same tiles together
+            if spec.surface_id not in shelf:
+                Tiles(shelf, spec).commit(tiles.names(spec), {"stabkit": __version__})
         return shelf.load(spec.surface_id)
 
     work = Work(

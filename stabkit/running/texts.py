@@ -35,15 +35,16 @@ def task(run_spec: RunSpec, where: Where, out: Path) -> Task:
 
 
 def keep(specs: Iterable[RunSpec], where: Where, out: Path, making: Callable[[str], None]) -> None:
-    """Make every text of these runs that the store lacks or that fails its check; `making` is called before each. For
-    the lock's holder."""
+    """Make every text of these runs that the store lacks or that fails its check; `making` is called before each."""
     wanted = dict.fromkeys((spec.task, spec.train.max_tokens) for spec in specs if spec.task.source)
     for config, max_tokens in wanted:
         shelf = _shelf(config, out)
-        shelf.sweep_partial()
-        if shelf.load_if_sound(_digest(config, max_tokens)) is None:
-            making(f"making the vocabulary of {config.name}, {config.vocab:,} subwords, once for all runs")
-            _make(config, max_tokens, where, shelf)
+        digest = _digest(config, max_tokens)
+        if shelf.load_if_sound(digest) is None:
+            with shelf.awaited(digest):  # another command may be making it
+                if shelf.load_if_sound(digest) is None:
+                    making(f"making the vocabulary of {config.name}, {config.vocab:,} subwords, once for all runs")
+                    _make(config, max_tokens, where, shelf)
 
 
 @lru_cache(maxsize=2)

@@ -87,7 +87,6 @@ def of_factory(request: TrialRequest, execute: Map, workers: int, trying: Trying
     """How a user's model is trained at the places of a round. Raises UsageError for what would be as wrong at any
     size."""
     shelf = Shelf(TRIAL, request.out)
-    shelf.sweep_partial()
     took: dict[int, list[float]] = {}
     optimizers: dict[str, set[int]] = {}
 
@@ -100,7 +99,7 @@ def of_factory(request: TrialRequest, execute: Map, workers: int, trying: Trying
             name=lambda spec: spec.name,
             jobs=lambda spec: [request.job(spec)],
             result=lambda spec, answer: _read(shelf, answer),
-            attempts=CommandAttempts(timeouts=False),
+            attempts=CommandAttempts("timeout"),
             seconds=lambda spec: float((spec.depth or 1) * (spec.width or 1)),
         )
         with trying(len(specs)) as (tell, ended):

@@ -1,5 +1,8 @@
 """The only function a worker runs: read a job, compute, commit through the store. Jobs are JSON.
 
+Whoever begins one claims what it makes, and finds it made, or claimed by another command (`Claimed`); `over` in a job
+is the turn of a claim whose holder was found to be gone.
+
 {"kind": "run", "id": RUN_ID, "out": DIR, "spec": {...}, "corpus": null | {"directory": DIR}, "device": "cpu",
  "kernels": "fused", "checkpoint_every": 0, "texts": {sha256: text of a file of one's own}}
 {"kind": "runs", "id": …, "jobs": [runs of one shape], …}: trained at once (`grouping.py`, `training/vmapped.py`)
@@ -18,8 +21,8 @@ import platform
 import resource
 import sys
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +33,7 @@ from stabkit.errors import UsageError
 from stabkit.results import records
 from stabkit.running import texts
 from stabkit.spec import RunSpec
+from stabkit.storage.claims import Claimed
 from stabkit.storage.folder import CorruptFolder
 from stabkit.storage.store import Store, to_files
 from stabkit.version import __version__
@@ -69,15 +73,13 @@ def prepare() -> None:
 
 
 def do(job: Job, tell: Callable[[Event], None]) -> tuple[str, str]:
-    """Do one job and commit its result; returns (id, outcome). Raises whatever went wrong."""
+    """Do one job and commit its result; returns (id, outcome). Raises Claimed where another command is at it, else
+    whatever went wrong."""
     return KINDS[job["kind"]](job, tell)
 
 
 def _run(job: Job, tell: Callable[[Event], None]) -> tuple[str, str]:
     import torch
-
-    from stabkit.training import state as states
-    from stabkit.training import train
 
     if job["device"] != "cpu":
         torch.use_deterministic_algorithms(True)
@@ -88,6 +90,19 @@ def _run(job: Job, tell: Callable[[Event], None]) -> tuple[str, str]:
         raise UsageError(
             f"this worker's stabkit {__version__} is not the one that planned {job['id']}: install the same"
         )
+    store = Store(Path(job["out"]))
+    with store.shelf.held(run_id, job.get("over", -1)):
+        if (done := store.shelf.load_if_sound(run_id)) is not None:  # by another command meanwhile
+            return run_id, done.outcome.word
+        return run_id, _trained(job, run_spec, store, tell)
+
+
+def _trained(job: Job, run_spec: RunSpec, store: Store, tell: Callable[[Event], None]) -> str:
+    """Train a run from its checkpoint or its start, and commit it; returns its outcome."""
+    from stabkit.training import state as states
+    from stabkit.training import train
+
+    run_id = run_spec.run_id
     begin = last = time.monotonic()
     moved = False
 
@@ -99,7 +114,6 @@ def _run(job: Job, tell: Callable[[Event], None]) -> tuple[str, str]:
             last = now
             tell({"id": run_id, "step": step, "steps": run_spec.train.steps, "loss": records.jsonable(loss)})
 
-    store = Store(Path(job["out"]))
     task = texts.task(run_spec, job["corpus"], store.out)
 
     def save(state: states.State) -> None:
@@ -129,14 +143,12 @@ def _run(job: Job, tell: Callable[[Event], None]) -> tuple[str, str]:
     where["kernels"] = result.kernels
     where["first_step"] = start.step if start is not None else 0
     store.commit(run_spec, files(run_spec, result, where, job.get("texts", {})))
-    return run_id, result.outcome.word
+    return str(result.outcome.word)
 
 
 def _runs(job: Job, tell: Callable[[Event], None]) -> tuple[str, str]:
     """Runs at once, each committed; the answer is {run id: outcome}. None of them is checkpointed."""
     import torch
-
-    from stabkit.training import vmapped
 
     if job["device"] != "cpu":
         torch.use_deterministic_algorithms(True)
@@ -146,7 +158,30 @@ def _runs(job: Job, tell: Callable[[Event], None]) -> tuple[str, str]:
         raise UsageError(
             f"this worker's stabkit {__version__} is not the one that planned {foreign[0]}: install the same"
         )
-    store, begin, last = Store(Path(job["out"])), time.monotonic(), dict[int, float]()
+    store = Store(Path(job["out"]))
+    answers = dict[str, Any]()
+    with ExitStack() as claimed:
+        mine: list[RunSpec] = []
+        for each, one in zip(job["jobs"], specs, strict=True):
+            try:
+                claimed.enter_context(store.shelf.held(one.run_id, each.get("over", -1)))
+            except Claimed as error:
+                answers[one.run_id] = error.claim.to_json()
+                continue
+            if (done := store.shelf.load_if_sound(one.run_id)) is not None:
+                answers[one.run_id] = done.outcome.word
+            else:
+                mine.append(one)
+        if mine:
+            answers |= _together(job, mine, store, tell)
+    return job["id"], json.dumps(answers)
+
+
+def _together(job: Job, specs: Sequence[RunSpec], store: Store, tell: Callable[[Event], None]) -> dict[str, str]:
+    """Train runs at once and commit each; {run id: outcome}."""
+    from stabkit.training import vmapped
+
+    begin, last = time.monotonic(), dict[int, float]()
 
     def progress(number: int, step: int, loss: float) -> None:
         now = time.monotonic()
@@ -161,7 +196,7 @@ def _runs(job: Job, tell: Callable[[Event], None]) -> tuple[str, str]:
     for one, result in zip(specs, results, strict=True):
         where = environment(one, job["device"], seconds) | {"kernels": result.kernels, "first_step": 0}
         store.commit(one, files(one, result, where, job.get("texts", {})))
-    return job["id"], json.dumps({one.run_id: result.outcome.word for one, result in zip(specs, results, strict=True)})
+    return {one.run_id: str(result.outcome.word) for one, result in zip(specs, results, strict=True)}
 
 
 def files(run_spec: RunSpec, result: Any, where: dict[str, Any], texts: Mapping[str, str] = {}) -> dict[str, bytes]:  # noqa: B006

@@ -14,6 +14,7 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -124,9 +125,10 @@ def own(parent: Path, name: str) -> Path:
 def remove(path: Path, partial: Path) -> None:
     """Delete a folder: renamed away first, so that no half-deleted one is ever seen."""
     partial.mkdir(parents=True, exist_ok=True)
+    sweep(partial, "removed")
     grave = Path(tempfile.mkdtemp(prefix="removed.", dir=partial))
     os.rename(path, grave / path.name)
-    shutil.rmtree(grave)
+    shutil.rmtree(grave, ignore_errors=True)  # another may be sweeping
 
 
 def quarantine(parent: Path, name: str) -> Path:
@@ -135,17 +137,18 @@ def quarantine(parent: Path, name: str) -> Path:
     try:
         aside.mkdir(exist_ok=True)
         target = Path(tempfile.mkdtemp(prefix=f"{name}.", dir=aside)) / name
-        os.rename(parent / name, target)
+        with suppress(FileNotFoundError):  # another reader was there first
+            os.rename(parent / name, target)
     except OSError as error:
         raise StoreError(f"cannot move {name} to {aside}: {error.strerror or error}") from error
     return target
 
 
-def sweep(partial: Path) -> None:
-    """Delete the folders that interrupted `commit`s left half-assembled: their names have a dot, no other's has."""
+def sweep(partial: Path, name: str) -> None:
+    """Delete the folders that interrupted `commit`s of this name left half-assembled."""
     if partial.is_dir():
         for entry in list(os.scandir(partial)):
-            if "." in entry.name and entry.is_dir(follow_symlinks=False):
+            if entry.name.startswith(f"{name}.") and entry.is_dir(follow_symlinks=False):
                 shutil.rmtree(entry.path, ignore_errors=True)
 
 

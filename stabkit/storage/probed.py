@@ -22,7 +22,10 @@ FILES = {"facts.json": folder.SMALL, "records.npz": folder.LARGEST, "environment
 
 def parse(path: Path, files: Mapping[str, bytes], digest: str) -> ModelCell:
     """A cell of the bytes of its files."""
-    return ModelCell(cell.facts(json.loads(files["facts.json"])), records.from_bytes(files["records.npz"]), digest)
+    facts = cell.facts(json.loads(files["facts.json"]))
+    held = ModelCell(facts, records.from_bytes(files["records.npz"], facts.room), digest)
+    held.check()
+    return held
 
 
 def to_files(probed: ModelCell, environment: Mapping[str, Any]) -> dict[str, bytes]:

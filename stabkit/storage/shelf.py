@@ -2,6 +2,7 @@
 
     <out>/<kind>/<id>/            the kind's files and manifest.json
     <out>/<kind>/.partial/        folders being assembled; may be deleted when nothing runs
+    <out>/<kind>/.claims/         who is at work on which (`claims.py`)
     <out>/<kind>/.quarantine/     folders that failed their check, kept
 
 A `FolderKind` says what a folder holds and how its bytes become a value; a `Shelf` is the folders of one kind under one
@@ -12,14 +13,15 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
 from stabkit.errors import StabkitError, StoreError
 from stabkit.results.records import UnreadableRecords
-from stabkit.storage import folder
+from stabkit.storage import claims, folder
 from stabkit.storage.folder import CorruptFolder
 
 T = TypeVar("T")
@@ -103,10 +105,20 @@ class Shelf(Generic[T]):
         """Delete one folder."""
         folder.remove(self.root / name, self.partial())
 
-    def sweep_partial(self) -> None:
-        """Deletes half-written folders of interrupted writers; named ones (checkpoints, tiles) stay. The caller holds
-        the lock."""
-        folder.sweep(self.partial())
+    @contextmanager
+    def held(self, name: str, over: int = -1) -> Iterator[None]:
+        """The claim on a name, while this lasts (`claims.held`): what a holder before left half-written is deleted, its
+        checkpoint or its tiles stay. Raises Claimed."""
+        with claims.held(self.root, name.replace("/", "~"), over):
+            folder.sweep(self.partial(), name)
+            yield
+
+    @contextmanager
+    def awaited(self, name: str) -> Iterator[None]:
+        """The same, for what takes seconds: waits until nobody else holds it."""
+        with claims.awaited(self.root, name):
+            folder.sweep(self.partial(), name)
+            yield
 
     def partial(self) -> Path:
         """Where folders are assembled."""

@@ -4,7 +4,7 @@
     <out>/runs/.partial/       <run_id>/: checkpoint.npz and attempts.jsonl of a run that is not finished;
                                <run_id>.…/: a folder being assembled. May be deleted when nothing runs
     <out>/runs/.quarantine/    folders that failed their check, moved here with one warning
-    <out>/runs/.lock           held (flock) by the one process that writes
+    <out>/runs/.claims/        <run_id>.…: who trains it (`claims.py`); any number of commands may share a store
 
 A folder is written aside, every file fsynced, and renamed into place, so a reader sees all of it or nothing.
 `manifest.json` holds the sha256 of every other file; `digest` is the sha256 over that list without environment.json:
@@ -13,15 +13,14 @@ equal specs on equal machines give equal digests.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import io
 import json
 import os
 import shutil
-import stat
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -31,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stabkit import methods, spec
-from stabkit.errors import StoreBusy, StoreError
+from stabkit.errors import StoreError
 from stabkit.results import outcome as outcomes
 from stabkit.results import records, sites
 from stabkit.results.forecast import model as forecasts
@@ -41,7 +40,7 @@ from stabkit.results.outcome import Outcome
 from stabkit.results.profile import Profile, profile
 from stabkit.results.records import Table
 from stabkit.spec import ALGO_VERSION, RunSpec, recorded_steps, snapshot_steps
-from stabkit.storage import folder, translations
+from stabkit.storage import claims, folder, translations
 from stabkit.storage.folder import CorruptFolder, write_file
 from stabkit.storage.shelf import FolderKind, Shelf, check_name
 from stabkit.storage.translations import Translation
@@ -130,9 +129,12 @@ def contents(path: Path) -> dict[str, int]:
     is read: what an older one says may mean something else today."""
     folder.check_version(path, ALGO_VERSION)
     run_spec = spec.from_json(json.loads(folder.read(path / "spec.json", folder.SMALL)))
-    large = 4 * disk(run_spec) + FIXED
-    limits = {"weights.safetensors": large, "records.npz": large}
+    limits = dict.fromkeys(("weights.safetensors", "records.npz"), _large(run_spec))
     return {name: limits.get(name, folder.SMALL) for name in names(run_spec)}
+
+
+def _large(run_spec: RunSpec) -> int:
+    return 4 * disk(run_spec) + FIXED
 
 
 def parse(path: Path, files: Mapping[str, bytes], digest: str) -> Run:
@@ -140,7 +142,7 @@ def parse(path: Path, files: Mapping[str, bytes], digest: str) -> Run:
     run_spec = spec.from_json(json.loads(files["spec.json"]))
     kept, environment = json.loads(files["outcome.json"]), json.loads(files["environment.json"])
     outcomes.check(kept)
-    tables = records.current(records.from_bytes(files["records.npz"]), run_spec)
+    tables = records.current(records.from_bytes(files["records.npz"], _large(run_spec)), run_spec)
     texts = own_texts(files[OWN], run_spec) if OWN in files else {}
     if not isinstance(environment, dict) or any(isinstance(v, (dict, list)) for v in environment.values()):
         raise ValueError("its environment.json is not a flat object")
@@ -191,7 +193,7 @@ RUN = FolderKind(folder="runs", noun="a run", files=contents, version=ALGO_VERSI
 
 
 class Store:
-    """The runs under one output directory: their shelf, the one writer's lock, and what unfinished runs left."""
+    """The runs under one output directory: their shelf, and what unfinished runs left."""
 
     def __init__(self, out: Path, runs: Path | None = None) -> None:
         """`runs` only where a run's folder was copied elsewhere: it is then read from there."""
@@ -228,38 +230,15 @@ class Store:
         self.shelf.commit(run_spec.run_id, files)
         self.forget(run_spec.run_id)
 
-    @contextmanager
-    def writing(self) -> Iterator[None]:
-        """Hold the store's one writer's lock; raises StoreBusy at once when another process holds it, StoreError when
-        the directory cannot be written. The lock goes with the process, however it ends."""
-        lock = self.runs / ".lock"
+    def writable(self) -> None:
+        """Make the directories; raise StoreError where they cannot be written to, before anything is trained."""
         try:
             self.runs.mkdir(parents=True, exist_ok=True)
-            handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o644)
-            status = os.fstat(handle)
-            if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:  # another name of it: not ours to write to
-                os.close(handle)
-                raise OSError(f"{lock} is not a regular file of its own; remove it")
+            for name in (".partial", ".quarantine", claims.FOLDER):
+                folder.own(self.runs, name)
+            os.rmdir(tempfile.mkdtemp(prefix=".writable-", dir=self.runs))
         except OSError as error:
             raise StoreError(f"cannot write to {self.out}: {error.strerror or error}") from error
-        try:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
-                holder = os.pread(handle, 64, 0).decode(errors="replace").strip()
-                raise StoreBusy(
-                    f"{self.out} is in use by process {holder or 'unknown'}; wait for it, or use another --out"
-                ) from error
-            os.pwrite(handle, f"{os.getpid():<20}\n".encode(), 0)
-            for name in (".partial", ".quarantine"):
-                folder.own(self.runs, name)
-            yield
-        finally:
-            os.close(handle)
-
-    def sweep_partial(self) -> None:
-        """Delete what interrupted writers left half-assembled; checkpoints and attempts stay. For the lock's holder."""
-        self.shelf.sweep_partial()
 
     def checkpoint(self, run_spec: RunSpec) -> dict[str, NDArray[Any]] | None:
         """The arrays that `save_checkpoint` wrote for this spec, or None; raises CorruptFolder on anything else."""
@@ -267,8 +246,8 @@ class Store:
         if not os.path.lexists(path):
             return None
         try:
-            with np.load(io.BytesIO(folder.read(path, 64 * disk(run_spec) + FIXED)), allow_pickle=False) as held:
-                arrays = {name: held[name] for name in held.files}
+            data = folder.read(path, 64 * disk(run_spec) + FIXED)
+            arrays = records.unpacked(data, len(data))  # it is written as it is
             if str(arrays.pop("spec")) != _checkpoint_key(run_spec):
                 raise ValueError("it belongs to another run")
             if str(arrays.pop("digest")) != _checksum(arrays):

@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stabkit.errors import Interrupted, StoreError
+from stabkit.errors import StoreError
 from stabkit.results import surface as specs
+from stabkit.results.records import unpacked
 from stabkit.results.surface import SURFACE_VERSION, SurfaceSpec
 from stabkit.storage import folder
 from stabkit.storage.folder import CorruptFolder
@@ -55,7 +56,7 @@ def parse(path: Path, files: Mapping[str, bytes], digest: str) -> Surface:
     """A surface of the bytes of its files."""
     spec = specs.from_json(json.loads(files["spec.json"]))
     check_name(path, spec.surface_id)
-    arrays = _arrays(files["surface.npz"])
+    arrays = _arrays(files["surface.npz"], room(spec))
     facts = {name.removeprefix("fact."): float(a) for name, a in arrays.items() if name.startswith("fact.")}
     columns = {name.removeprefix("path."): a for name, a in arrays.items() if name.startswith("path.")}
     loss = arrays["loss"]
@@ -95,9 +96,7 @@ class Tiles:
     def read(self, name: str, first: int, last: int) -> Arrays | None:
         """What the finished tile of these rows holds (of none: the path's); None where there is none that is sound."""
         try:
-            arrays = _arrays(folder.read(self.folder() / f"{name}.npz", folder.LARGEST))
-        except Interrupted:
-            raise
+            arrays = _arrays(folder.read(self.folder() / f"{name}.npz", folder.LARGEST), room(self.spec))
         except Exception:  # whatever is wrong with it: it is computed again
             return None
         if first == last:
@@ -132,9 +131,13 @@ class Tiles:
         return folder.own(self.shelf.partial(), self.spec.surface_id)
 
 
-def _arrays(data: bytes) -> Arrays:
-    with np.load(io.BytesIO(data), allow_pickle=False) as held:
-        arrays = {name: held[name] for name in held.files}
+def room(spec: SurfaceSpec) -> int:
+    """Bytes that a surface's arrays can have: its grid's, and what a path and a header take."""
+    return 8 * len(spec.a) * len(spec.b) + 16_000_000
+
+
+def _arrays(data: bytes, most: int) -> Arrays:
+    arrays = unpacked(data, most)
     if any(array.dtype != np.float64 for array in arrays.values()):
         raise ValueError("an array is not float64")
     return arrays

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stabkit.results.records import unpacked
 from stabkit.storage import folder
 from stabkit.storage.shelf import FolderKind
 from stabkit.tasks.encoded import Encoded, Prepared
@@ -28,8 +29,8 @@ COUNTS = ("dropped", "left_out")
 
 def parse(path: Path, files: Mapping[str, bytes], digest: str, *, vocab: int) -> Prepared:
     """An encoded text, of a vocabulary of this size, of the bytes of its files."""
-    with np.load(io.BytesIO(files["text.npz"]), allow_pickle=False) as held:
-        arrays = {name: held[name] for name in held.files}
+    data = files["text.npz"]
+    arrays = unpacked(data, len(data))  # it is written as it is
     train, validation = (_encoded(arrays, side, vocab) for side in SIDES)
     counts = {name: int(arrays[name]) for name in COUNTS}
     return Prepared(vocabulary=files["vocabulary.model"], train=train, validation=validation, **counts)

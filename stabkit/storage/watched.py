@@ -25,6 +25,7 @@ from stabkit.results.own import cell
 from stabkit.results.own.alarm import Alarm
 from stabkit.results.own.cell import PROBE_VERSION, Facts, ModelCell
 from stabkit.results.records import Table
+from stabkit.results.typed import typed
 from stabkit.storage import folder
 from stabkit.storage.folder import CorruptFolder
 from stabkit.storage.shelf import FolderKind, Shelf
@@ -91,16 +92,17 @@ class Watched:
 
 def parse(path: Path, files: Mapping[str, bytes], digest: str) -> Watched:
     """One part of the bytes of its files."""
-    tables = records.from_bytes(files["records.npz"])
     ended = str(json.loads(files["environment.json"])["ended"])
     alarms = tuple(_alarm(own) for own in json.loads(files["alarms.json"]))
     facts = cell.facts(json.loads(files["facts.json"]))
+    tables = records.from_bytes(files["records.npz"], facts.room)
     return Watched(path.parent.name, ModelCell(facts, tables, digest), alarms, ended)
 
 
 def _alarm(body: Mapping[str, Any]) -> Alarm:
     """Of JSON; its advice follows from its link."""
-    return Alarm(**{name: body[name] for name in ("step", "link", "sentence", "numbers")})
+    numbers = {name: float(value) for name, value in body["numbers"].items()}  # "nan" in JSON
+    return typed(Alarm(**{name: body[name] for name in ("step", "link", "sentence")}, numbers=numbers))
 
 
 def to_files(

@@ -44,23 +44,29 @@ def names(spec: SurfaceSpec) -> list[tuple[str, int, int]]:
 def tile(job: dict[str, Any], tell: Callable[[dict[str, Any]], None], task: Callable[..., Any]) -> tuple[str, str]:
     """Compute one tile and keep it; `task` makes the task of a run's spec."""
     spec = specs.from_json(job["spec"])
+    shelf = Shelf(SURFACE, Path(job["out"]))
+    with shelf.held(job["id"], job.get("over", -1)):
+        made = Tiles(shelf, spec).read(job["name"], job["first"], job["last"]) is not None or spec.surface_id in shelf
+        if not made:  # by another command meanwhile
+            Tiles(shelf, spec).save(job["name"], _computed(job, spec, task))
+    return job["id"], "done"
+
+
+def _computed(job: dict[str, Any], spec: SurfaceSpec, task: Callable[..., Any]) -> dict[str, Any]:
     out = job["out"]
     where = (job["device"], job.get("kernels", "fused"), job["together"])
     evaluator = _evaluator(out, spec.origin.run, canonical(job["corpus"]), *where, task)
     origin, (first, second) = plane(Path(out), canonical(spec.to_json() | {"a": [], "b": []}), evaluator.layout)
     if job["name"] == "path":
-        arrays = _path(Path(out), spec, evaluator, origin, first, second)
-    elif spec.engine == "loss-landscapes":
+        return _path(Path(out), spec, evaluator, origin, first, second)
+    if spec.engine == "loss-landscapes":
         from stabkit.surface import library
 
         losses = library.walk(evaluator, evaluator.loss, origin, first, second, np.array(spec.a), np.array(spec.b))
-        arrays = {"first": np.array(0.0), "loss": losses}
-    else:
-        points = [(a, b) for b in spec.b[job["first"] : job["last"]] for a in spec.a]
-        losses = evaluator.at(origin, (first, second), points)
-        arrays = {"first": np.array(float(job["first"])), "loss": losses.reshape(-1, len(spec.a))}
-    Tiles(Shelf(SURFACE, Path(out)), spec).save(job["name"], arrays)
-    return job["id"], "done"
+        return {"first": np.array(0.0), "loss": losses}
+    points = [(a, b) for b in spec.b[job["first"] : job["last"]] for a in spec.a]
+    losses = evaluator.at(origin, (first, second), points)
+    return {"first": np.array(float(job["first"])), "loss": losses.reshape(-1, len(spec.a))}
 
 
 @lru_cache(maxsize=1)  # tiles come surface by surface, and a deep model and its planes are large

@@ -26,28 +26,28 @@ from studies.carried.rows import CarriedRow, Rows
 def run(path: Path, text: dict[str, str], out: Path, limit: float | None) -> int:
     """Train what has no row, case by case, as long as `limit` seconds last; how many cases are not whole."""
     begin, store, left = time.monotonic(), Store(out), 0
-    with store.writing():
-        for case in CASES:
-            rest = None if limit is None else limit - (time.monotonic() - begin)
-            if rest is not None and rest <= 0:
-                left += 1
-                continue
-            with ExitStack() as held:
-                plan, train, seconds = _made(case, text, store, held)
-                kept = _kept(path, case, plan, train)
-                key = next(iter(plan.cases))
-                known = {
-                    Place(key, row.depth, plan.rungs.index(row.lr), row.seed): trial
-                    for row, trial in rows.read(path).items()
-                    if row.case == case.key
-                }
-                while True:
-                    searched = transfer.search(plan, kept, seconds, rest, known)
-                    more = [] if searched.left else further(case, plan, key, rows.read(path))
-                    if not more:
-                        break
-                    known |= kept(more).trials
-            left += bool(searched.left)
+    store.writable()
+    for case in CASES:
+        rest = None if limit is None else limit - (time.monotonic() - begin)
+        if rest is not None and rest <= 0:
+            left += 1
+            continue
+        with ExitStack() as held:
+            plan, train, seconds = _made(case, text, store, held)
+            kept = _kept(path, case, plan, train)
+            key = next(iter(plan.cases))
+            known = {
+                Place(key, row.depth, plan.rungs.index(row.lr), row.seed): trial
+                for row, trial in rows.read(path).items()
+                if row.case == case.key
+            }
+            while True:
+                searched = transfer.search(plan, kept, seconds, rest, known)
+                more = [] if searched.left else further(case, plan, key, rows.read(path))
+                if not more:
+                    break
+                known |= kept(more).trials
+        left += bool(searched.left)
     return left
 
 

@@ -276,13 +276,19 @@ def test_a_corpus_of_unequal_sides_names_both_files(tmp_path):
     )
 
 
-def test_a_busy_store_is_code_4(out):
-    import fcntl
-
-    with open(out / "runs" / ".lock", "r+") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        done = stabkit("sweep", *TINY, "--out", out)
-    assert done.returncode == 4 and "in use by process" in done.stderr
+def test_two_commands_on_one_store_train_each_run_once(tmp_path):
+    """Both are given the same grid: what one has claimed the other waits for."""
+    command = [sys.executable, "-m", "stabkit", "sweep", *TINY, "--models", "papers", "--workers", "1"]
+    both = [
+        subprocess.Popen([*command, "--out", tmp_path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    said = [process.communicate() for process in both]
+    assert [process.returncode for process in both] == [0, 0], said
+    places = [Path(run / "environment.json") for run in (tmp_path / "runs").iterdir() if run.name[0] != "."]
+    assert len(places) > 5 and not list((tmp_path / "runs" / ".claims").iterdir())
+    assert not list((tmp_path / "runs" / ".partial").iterdir())
+    assert all("Traceback" not in err for _, err in said)
 
 
 @pytest.mark.parametrize("number", some([signal.SIGINT, signal.SIGTERM, signal.SIGHUP]))

@@ -29,7 +29,6 @@ from stabkit.own.watch import journal
 from stabkit.own.watch.journal import StabilityWarning
 from stabkit.own.watch.schedule import reads, stride
 from stabkit.storage import folder
-from stabkit.storage.store import Store
 from stabkit.storage.watched import WatchShelf
 from tests.own import probe_models as models
 
@@ -303,14 +302,6 @@ def test_a_full_disk_is_said_and_the_rows_wait_for_the_next_try(tmp_path, monkey
         assert held.cell.facts.steps == 1 and not watch.ended
     (held,) = (WatchShelf(tmp_path).load(own) for own in WatchShelf(tmp_path).ids())
     assert held.cell.records["stream"].steps.tolist() == [0, 1, 2, 3, 4] and held.ended == "closed"
-
-
-def test_a_store_that_another_command_writes_to_takes_a_watch(tmp_path):
-    with Store(tmp_path).writing():
-        loop = Loop("")
-        with stabkit.watch(loop.model, loop.optimizer, out=tmp_path):
-            loop.train(1)
-    assert len(WatchShelf(tmp_path).ids()) == 1
 
 
 def test_a_second_watch_on_a_model_is_said_and_records_nothing(tmp_path):

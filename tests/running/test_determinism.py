@@ -50,9 +50,9 @@ def executed(out: Path, name: str, order: int = 1, **place: object) -> dict[str,
     """The command's own grid, handed to an executor."""
     grid = [from_json(run["spec"]) for run in strict(stabkit(*COMMAND, "--dry-run", "--json").stdout)["runs"]]
     store = Store(out)
-    with store.writing():
-        asked = [{**job, "checkpoint_every": 7} for job in jobs(out, grid[::order])]
-        list(EXECUTORS[name](asked, nothing, ExecutorOptions(**place)))  # type: ignore[arg-type]
+    store.writable()
+    asked = [{**job, "checkpoint_every": 7} for job in jobs(out, grid[::order])]
+    list(EXECUTORS[name](asked, nothing, ExecutorOptions(**place)))  # type: ignore[arg-type]
     return digests(out)
 
 

@@ -114,7 +114,7 @@ def test_the_kind_decides_whether_it_is_tried_again_and_no_reason_does(
     kind: LostKind, tries: int, reason: str, tmp_path: Path
 ) -> None:
     executor = Executor(lambda name, attempt: Lost(kind, reason))
-    work = made(tmp_path, attempts=CommandAttempts(timeouts=False))
+    work = made(tmp_path, attempts=CommandAttempts("timeout"))
     ((_, lost),) = carried_out(plan.plan(["a"], work), executor).lost
     assert len(executor.seen) == tries and lost.reason == reason and lost.kind == kind
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from stabkit.report.json_document import series, text
 from stabkit.results import records
 from stabkit.running import runs
 from stabkit.spec import ALGO_VERSION, RunSpec
-from stabkit.storage import folder
+from stabkit.storage import claims, folder
 from stabkit.storage.export import rows
 from stabkit.storage.folder import CorruptFolder
 from stabkit.storage.store import FILES, Store
@@ -153,28 +154,39 @@ def test_a_deep_environment_or_attempts_are_no_recursion(tmp_path: Path) -> None
     assert store.attempts(SPEC.run_id) == []
 
 
-@pytest.mark.parametrize("name", [".partial", ".quarantine"])
+@pytest.mark.parametrize("name", [".partial", ".quarantine", ".claims"])
 def test_nothing_is_written_or_deleted_through_a_link_beside_the_runs(name: str, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     (elsewhere / "a.b").mkdir(parents=True)
     store = put(tmp_path / "out", files_of(SPEC))
     (store.runs / name).rmdir() if (store.runs / name).exists() else None
     (store.runs / name).symlink_to(elsewhere)
-    with pytest.raises(folder.StoreError, match="is a link"), store.writing():
-        store.sweep_partial()
     with pytest.raises(folder.StoreError, match="is a link"):
-        store.quarantine(SPEC.run_id) if name == ".quarantine" else store.remove(SPEC.run_id)
+        store.writable()
+    with pytest.raises(folder.StoreError, match="is a link"):
+        if name == ".quarantine":
+            store.quarantine(SPEC.run_id)
+        elif name == ".partial":
+            store.remove(SPEC.run_id)
+        else:
+            with store.shelf.held(SPEC.run_id):
+                pass
     assert [entry.name for entry in elsewhere.iterdir()] == ["a.b"] and SPEC.run_id in store
 
 
-def test_a_lock_that_is_another_name_of_a_file_is_not_written_to(tmp_path: Path) -> None:
+def test_a_claim_that_is_another_name_of_a_file_is_not_written_to(tmp_path: Path) -> None:
     precious = tmp_path / "precious"
     precious.write_text("data")
     store = Store(tmp_path)
-    store.runs.mkdir()
-    (store.runs / ".lock").hardlink_to(precious)
-    with pytest.raises(folder.StoreError, match="regular file"), store.writing():
-        pass
+    (store.runs / ".claims").mkdir(parents=True)
+    for name in ("symbolic_0.0", "hard_0.0"):
+        path = store.runs / ".claims" / name
+        path.symlink_to(precious) if name[0] == "s" else path.hardlink_to(precious)
+        with pytest.raises(claims.Claimed), store.shelf.held(name.removesuffix(".0")):
+            pass
+        holder = claims._Holder("here", 1, "2", "3")
+        with suppress(OSError):
+            claims._write(path, holder, 7)
     assert precious.read_text() == "data"
 
 

@@ -3,12 +3,10 @@
 import json
 import os
 import shutil
-import subprocess
-import sys
 
 import pytest
 
-from stabkit.errors import StoreBusy, StoreError, UsageError
+from stabkit.errors import StoreError, UsageError
 from stabkit.spec import ALGO_VERSION
 from stabkit.storage import folder
 from stabkit.storage.folder import CorruptFolder, OldFolder, write_file
@@ -129,37 +127,6 @@ def test_removing_a_run_leaves_nothing(store):
     run_id = commit(store)
     store.remove(run_id)
     assert run_id not in store and store.ids() == []
-
-
-def test_a_second_writer_is_told_who_holds_the_store(store, tmp_path):
-    code = f"""
-import sys
-from pathlib import Path
-from stabkit.errors import StoreBusy
-from stabkit.storage.store import Store
-try:
-    with Store(Path({str(tmp_path)!r})).writing(): pass
-except StoreBusy as error: print(error)
-"""
-    with store.writing():
-        said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert f"process {os.getpid()}" in said
-    with store.writing():  # and it is free afterwards
-        pass
-
-
-def test_a_lock_that_is_a_link_is_refused_and_its_target_untouched(store, tmp_path):
-    target = tmp_path / "precious"
-    target.write_text("data")
-    store.runs.mkdir()
-    (store.runs / ".lock").symlink_to(target)
-    with pytest.raises(StoreError), store.writing():
-        pass
-    assert target.read_text() == "data"
-
-
-def test_busy_is_its_own_exit_code():
-    assert (StoreBusy.exit_code, StoreError.exit_code) == (4, 5)
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):

@@ -138,10 +138,10 @@ def test_a_second_commit_of_the_same_leaves_the_first(tmp_path: Path) -> None:
 
 def test_what_an_interrupted_writer_left_is_swept_and_nothing_else(tmp_path: Path) -> None:
     shelf = Shelf(TRANSLATION, tmp_path)
-    shelf.sweep_partial()
     commit(shelf, made())
     (shelf.root / ".partial" / f"{SPEC.translation_id}.x1").mkdir()
-    shelf.sweep_partial()
+    with shelf.held(SPEC.translation_id):
+        pass
     assert list((shelf.root / ".partial").iterdir()) == [] and shelf.ids() == [SPEC.translation_id]
 
 

@@ -70,7 +70,8 @@ def run(params: Mapping[str, Any], command: str) -> None:
     for part in refused:
         console.warn(f"{part.item.key} is left out: {part.stopped}")
     path = store.out / "reports" / _name(params)
-    with store.writing(), Signals(command):
+    store.writable()
+    with Signals(command):
         parts, beyond = engine.run_all(
             steps,
             asked,

@@ -9,7 +9,7 @@ from pathlib import Path
 from stabkit.cli import console
 from stabkit.cli.commands import lookup
 from stabkit.cli.commands.train import again
-from stabkit.errors import UsageError
+from stabkit.errors import StabkitError, UsageError
 from stabkit.options import stored
 from stabkit.report import files
 from stabkit.report.own import watch
@@ -20,10 +20,18 @@ def run(named: Sequence[str], store: str, out: str, figures: str, *, show: bool 
     """Render the runs named, or all of the store."""
     home = stored.source(named, store)
     stored_runs, watches = lookup.both(home, named)
-    pages = [watch.write(own, home.out, again()) for own in watches]
-    for page in pages:
-        console.say(f"report: {page}")
-    if not stored_runs and watches and (named or not home.ids()):
+    pages = []
+    for own in watches:
+        try:
+            pages.append(watch.write(own, home.out, again()))
+        except StabkitError:
+            raise
+        except Exception as error:  # values of the right types that no watch has: nobody else's page is lost
+            why = type(error).__name__
+            console.warn(f"no page of {own.watch_id}: what it holds is not what a watch records ({why})")
+            continue
+        console.say(f"report: {pages[-1]}")
+    if not stored_runs and pages and (named or not home.ids()):
         if out or figures:
             console.warn(
                 "--out and --figures are for runs: a watch has its page under reports/, with every figure in it"
@@ -31,7 +39,7 @@ def run(named: Sequence[str], store: str, out: str, figures: str, *, show: bool 
         _open(pages[-1], show)
         return
     if not stored_runs:
-        which = "none of the runs named" if named else f"no run in {home.runs}"
+        which = "nothing of those named" if named else f"no run in {home.runs}"
         raise UsageError(f"{which} can be read; `stabkit runs verify` says why")
     path = Path(out) if out else home.out / "reports" / "report.html"
     if figures:

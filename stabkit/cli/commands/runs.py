@@ -164,8 +164,8 @@ def _short(value: Any) -> str:
 
 def remove(store: Store, named: Sequence[str]) -> None:
     """`runs rm`: each name is to begin exactly one run or watch."""
-    with store.writing():
-        shelf = WatchShelf(store.out)
-        for run_id in dict.fromkeys(stored.one_id(store, name) for name in named):
-            (shelf if run_id in shelf.ids() else store).remove(run_id)
-            console.say(f"removed {run_id}")
+    store.writable()
+    shelf = WatchShelf(store.out)
+    for run_id in dict.fromkeys(stored.one_id(store, name) for name in named):
+        (shelf if run_id in shelf.ids() else store).remove(run_id)
+        console.say(f"removed {run_id}")

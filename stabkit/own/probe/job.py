@@ -20,7 +20,7 @@ import torch
 
 from stabkit.errors import UsageError
 from stabkit.own.probe import loop
-from stabkit.own.probe.built_model import make
+from stabkit.own.probe.built_model import Made, make
 from stabkit.own.probe.changes import changed
 from stabkit.own.probe.worker import answered, key
 from stabkit.results.own.cell import PROBE_VERSION, ModelCell
@@ -55,12 +55,19 @@ def _probed(
         raise UsageError(NOTHING_TO_CHANGE)
     names = ("factory", "depth", "width", "seed", "lr", "warmup", "steps", "blocks", "change", "ramped")
     probe_id = key(job, made, [{name: job[name] for name in names}, PROBE_VERSION, READ])
-    if job["fresh"]:
-        if probe_id in shelf:
-            shelf.quarantine(probe_id)  # kept: what is recorded now takes its place
-    elif shelf.load_if_sound(probe_id) is not None:
-        return {"folder": probe_id, "reused": True}
+    with shelf.held(probe_id, job.get("over", -1)):
+        if job["fresh"]:
+            if probe_id in shelf:
+                shelf.quarantine(probe_id)  # kept: what is recorded now takes its place
+        elif shelf.load_if_sound(probe_id) is not None:
+            return {"folder": probe_id, "reused": True}
+        result = _recorded(job, made, tell)
+        where = {"stabkit": __version__, "torch": torch.__version__, "wall_seconds": round(time.monotonic() - begin, 3)}
+        shelf.commit(probe_id, probed.to_files(result, where))
+    return {"folder": probe_id, "reused": False}
 
+
+def _recorded(job: dict[str, Any], made: Made, tell: Callable[[dict[str, Any]], None]) -> ModelCell:
     last = -math.inf
 
     def event(step: int, loss: float) -> None:
@@ -71,7 +78,4 @@ def _probed(
 
     recorded = loop.record(made, job["steps"], job["blocks"], event, ramped=job["ramped"])
     asked = {name: job[name] for name in ("factory", "depth", "lr", "seed", "steps", "change")}
-    result = loop.cell(made, recorded, **asked)
-    where = {"stabkit": __version__, "torch": torch.__version__, "wall_seconds": round(time.monotonic() - begin, 3)}
-    shelf.commit(probe_id, probed.to_files(result, where))
-    return {"folder": probe_id, "reused": False}
+    return loop.cell(made, recorded, **asked)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from stabkit.results.own.guess import Guess, guess
 from stabkit.results.records import Table
+from stabkit.results.typed import typed
 
 PROBE_VERSION = 2
 """Of what is recorded: a folder of another is probed again."""
@@ -111,6 +112,11 @@ class Facts:
         """Of the deepest stack."""
         return max(Counter(stack for stack, _ in {(own.stack, own.layer) for own in self.sublayers}).values())
 
+    @property
+    def room(self) -> int:
+        """Bytes that the records can have: sixteen tables of a row an update, and of those of a ramp."""
+        return 8 * 16 * (self.steps + 4096) * (8 * len(self.sublayers) + 64)
+
     def to_json(self) -> dict[str, Any]:
         """Fields that have their default are left out: what 1.0.0 stored, which lacks them, is written as it was."""
         body = asdict(self)
@@ -129,7 +135,10 @@ def facts(body: Mapping[str, Any]) -> Facts:
     scores = guess(body.get("guess"))
     tuples = {"sublayers": parts, "notes": notes, "normed": tuple(body.get("normed", ()))}
     tuples |= {name: tuple(body.get(name, ())) for name in ("changed", "optimizers")}
-    return Facts(**{**body, **numbers, **tuples, "broke": broke, "guess": scores})
+    found = typed(Facts(**{**body, **numbers, **tuples, "broke": broke, "guess": scores}))
+    if not parts:
+        raise ValueError("it has no sub-layer")
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +152,13 @@ class ModelCell:
     @property
     def stacks(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(own.stack for own in self.facts.sublayers))
+
+    def check(self) -> None:
+        """Raise KeyError, ValueError or IndexError where the records are not those of these sub-layers."""
+        self.update()
+        for stack in self.stacks:
+            for number in (self.growth, self.room, self.dilution, self.gradients, self.gradient_ratio):
+                number(stack)
 
     def of(self, stack: str) -> list[Sublayer]:
         """Its sub-layers, lowest first."""

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from stabkit.results.records import jsonable
+from stabkit.results.typed import typed
 from stabkit.results.valley import Trial
 
 TRIAL_VERSION = 1
@@ -58,4 +59,4 @@ def from_json(body: Mapping[str, Any]) -> ModelTrial:
     values = {field.name: body[field.name] for field in fields(ModelTrial)}
     values |= {name: float(values[name]) for name in ("start", "loss", "lr", "seconds")}  # "inf" in JSON
     values |= {"losses": tuple(map(float, values["losses"])), "notes": tuple(values["notes"])}
-    return ModelTrial(**values)
+    return typed(ModelTrial(**values))

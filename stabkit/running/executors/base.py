@@ -8,6 +8,7 @@ from typing import Literal
 
 from stabkit.errors import StabkitError
 from stabkit.running.work import Event, Job
+from stabkit.storage.claims import Claim
 
 Tell = Callable[[Event], None]
 LostKind = Literal["error", "died", "timeout", "cancelled", "given up"]
@@ -50,4 +51,5 @@ class Lost:
         return f"{self.reason} (attempt {self.attempt} of {ATTEMPTS})" if self.attempt else self.reason
 
 
-Answer = tuple[Job, str | Lost]
+Answer = tuple[Job, str | Lost | Claim]
+"""A job and its outcome, why it has none, or who else is at it."""

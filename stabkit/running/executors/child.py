@@ -2,7 +2,8 @@
 
     parent → child   a job
     child → parent   {"kind": "ready"} once, then for each job {"kind": "event", "body": {…}} now and then and one of
-                     {"kind": "done", "body": outcome}, {"kind": "failed" | "refused" | "storage", "body": reason}
+                     {"kind": "done", "body": outcome}, {"kind": "claimed", "body": by whom},
+                     {"kind": "failed" | "refused" | "storage", "body": reason}
 
 It is started by `processes.py` with two file descriptors: the socket that carries the lines, and the reading end of a
 pipe on which nothing is ever written. When the parent dies the pipe ends, and a thread that waits for that ends this
@@ -22,6 +23,7 @@ from typing import Any
 
 from stabkit.errors import StabkitError, StoreError, UsageError
 from stabkit.running import work
+from stabkit.storage.claims import Claimed
 
 LONGEST = 2_000
 """Characters of a reason."""
@@ -56,6 +58,8 @@ def serve(jobs: int, alive: int) -> None:
                 if os.getpid() != process:
                     os._exit(0)  # a user's code has forked: one of us answers
                 send("done", answer)
+            except Claimed as error:
+                send("claimed", error.claim.to_json())
             except UsageError as error:
                 send("refused", str(error)[:LONGEST])
             except StoreError as error:

@@ -14,7 +14,7 @@ import queue
 import time
 import uuid
 from collections.abc import Generator, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,8 @@ from stabkit.kernels import products
 from stabkit.running.executors import processes
 from stabkit.running.executors.base import Answer, ExecutorOptions, Lost, LostKind, Tell
 from stabkit.running.work import Event, Job
+from stabkit.storage import claims
+from stabkit.storage.claims import Claim
 
 FINAL = {"UsageError": UsageError, "StoreError": StoreError}
 ANSWER_SECONDS = 5
@@ -37,7 +39,9 @@ def map(jobs: Sequence[Job], tell: Tell, where: ExecutorOptions) -> Generator[An
     client = _client(where.scheduler)
     topic = f"stabkit-{uuid.uuid4().hex}"
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+    seen_there = ExitStack()
     try:
+        seen_there.enter_context(claims.held(_runs(jobs[0]), topic))  # by which a worker knows that it sees this store
         client.subscribe_topic(topic, lambda event: events.put(event[1]))
         waiting = {
             client.submit(
@@ -77,9 +81,14 @@ def map(jobs: Sequence[Job], tell: Tell, where: ExecutorOptions) -> Generator[An
             if not finished:
                 time.sleep(0.1)
     finally:
+        seen_there.close()
         with suppress(Exception):  # a cluster that is gone cannot be told
             client.cancel(list(waiting), force=True)
         client.close(timeout=1)
+
+
+def _runs(job: Job) -> Path:
+    return Path(job["out"]) / "runs"
 
 
 def _client(address: str) -> Any:
@@ -108,7 +117,7 @@ async def _asked(address: str) -> None:
             raise ValueError("it is a part of Dask, but no scheduler")
 
 
-def _answer(future: Any) -> tuple[str | Lost, str]:
+def _answer(future: Any) -> tuple[str | Lost | Claim, str]:
     """What a finished task says, and the vendor of the processor that it ran on."""
     if future.status != "finished":
         error = future.exception(timeout=5) if future.status == "error" else None
@@ -120,6 +129,8 @@ def _answer(future: Any) -> tuple[str | Lost, str]:
     vendor = str(said.get("vendor", ""))
     if "done" in said:
         return str(said["done"]), vendor
+    if "claimed" in said:
+        return Claim(**said["claimed"]), vendor
     final = FINAL.get(said["final"])
     return Lost(said.get("kind", "error"), said["lost"], final(said["lost"]) if final else None), vendor
 
@@ -130,7 +141,7 @@ def look_after(job: Job, run_timeout: float | None, topic: str) -> dict[str, Any
 
     worker = get_worker()
     key = worker.get_current_task()
-    if not (Path(job["out"]) / "runs" / ".lock").exists():
+    if not claims.there(_runs(job), topic):
         reason = f"{worker.address} does not see {job['out']}: --out must be on storage that every worker shares"
         return {"lost": reason, "kind": "error", "final": "StoreError"}
 
@@ -140,6 +151,8 @@ def look_after(job: Job, run_timeout: float | None, topic: str) -> dict[str, Any
 
     options = ExecutorOptions(run_timeout=run_timeout)
     for _, answer in processes.map([job], lambda event: worker.log_event(topic, event), options, wanted=wanted):
+        if isinstance(answer, Claim):
+            return {"claimed": answer.to_json()}
         if isinstance(answer, Lost):
             return {"lost": answer.reason, "kind": answer.kind, "final": type(answer.error).__name__}
         return {"done": answer, "vendor": products.vendor()}

@@ -8,6 +8,7 @@ from stabkit.errors import StabkitError, StoreError, UsageError
 from stabkit.running import work
 from stabkit.running.executors.base import Answer, ExecutorOptions, Lost, Tell
 from stabkit.running.work import Job
+from stabkit.storage.claims import Claimed
 
 
 def map(jobs: Sequence[Job], tell: Tell, where: ExecutorOptions) -> Generator[Answer, None, None]:
@@ -16,6 +17,8 @@ def map(jobs: Sequence[Job], tell: Tell, where: ExecutorOptions) -> Generator[An
     for job in jobs:
         try:
             yield job, work.do(job, tell)[1]
+        except Claimed as error:
+            yield job, error.claim
         except Exception as error:  # whatever a run raises is that run's loss, not the sweep's
             known = isinstance(error, StabkitError)
             final = error if isinstance(error, (UsageError, StoreError)) else None

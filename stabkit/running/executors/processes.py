@@ -23,6 +23,7 @@ from typing import Any
 from stabkit.errors import FailedRuns, StoreError, UsageError
 from stabkit.running.executors.base import Answer, ExecutorOptions, Lost, LostKind, Tell
 from stabkit.running.work import ENVIRONMENT, Job
+from stabkit.storage.claims import Claim
 
 FINAL = {"refused": UsageError, "storage": StoreError}
 """What a worker says when another attempt would end the same way."""
@@ -101,7 +102,7 @@ class Pool:
                             elif waiting:
                                 worker.give(waiting.popleft(), self.where.run_timeout)
                             if job is not None and kind != "ready":
-                                yield job, body if kind == "done" else lost(kind, body)
+                                yield job, answer(kind, body)
             finally:
                 self._end({worker for worker in pool if worker.job is not None or not worker.ready})
 
@@ -112,6 +113,11 @@ class Pool:
         for worker in some:
             worker.end()
         self.workers -= some
+
+
+def answer(kind: str, body: Any) -> str | Lost | Claim:
+    """What a worker said last of a job, as an executor gives it."""
+    return str(body) if kind == "done" else Claim(**body) if kind == "claimed" else lost(kind, body)
 
 
 def lost(kind: str, reason: str) -> Lost:

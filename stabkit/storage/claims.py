@@ -1,0 +1,288 @@
+"""Who is at work on what, so that commands that share a store do each piece of work once. Never imports torch.
+
+    <root>/.claims/<name>.<turn>    {"machine", "pid", "started", "token", "beat"}
+
+A claim is a file that is made with O_EXCL: of two that try one succeeds, on local disks and over NFS alike, and no
+`flock` is asked for. While it is held its holder rewrites `beat` every BEAT seconds. Who finds it held goes on with
+something else and looks again.
+
+The holder is gone where its machine is ours and its process is no more, or where its file has not changed for LIMIT
+seconds of the observer's own: nobody's clock is compared with anybody else's. A claim whose holder is gone is not
+removed, for another may take it over at the same moment: the next turn of the name is claimed, and the highest turn
+counts. What was claimed may have been done by the holder before, so whoever has a claim first looks into the store.
+
+A process that was stopped for longer than LIMIT and wakes does its work a second time. That costs time and no result:
+equal specs make equal bytes, and the first folder stays.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import secrets
+import threading
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from stabkit.errors import StoreError
+from stabkit.storage import folder
+
+BEAT = 10.0
+"""Seconds between two signs of life."""
+LIMIT = 90.0
+"""Seconds without one after which a holder elsewhere is gone; file systems over a network may show one a minute
+late."""
+LOOK = 0.3
+"""Seconds between two looks at what is held."""
+FOLDER = ".claims"
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A claim that was found held."""
+
+    root: str
+    name: str
+    turn: int
+    machine: str
+    pid: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return asdict(self)
+
+
+class Claimed(Exception):
+    """Somebody else is at work on it."""
+
+    def __init__(self, claim: Claim) -> None:
+        super().__init__(f"{claim.name} is being made by process {claim.pid} of {claim.machine}")
+        self.claim = claim
+
+
+@dataclass(frozen=True, slots=True)
+class _Holder:
+    """What a claim's file says; `token` tells two claims of one process apart."""
+
+    machine: str
+    pid: int
+    started: str
+    token: str
+
+    @property
+    def gone(self) -> bool:
+        """Whether it can be seen from here that it is no more."""
+        return self.machine == machine() and _started(self.pid) != self.started
+
+
+UNKNOWN = _Holder("", 0, "", "")
+"""Of a file that cannot be read: it is gone when it has not changed for long."""
+
+
+@contextmanager
+def held(root: Path, name: str, over: int = -1) -> Iterator[None]:
+    """Hold the claim on a name, while this lasts; raises Claimed where another does, StoreError where none can be made.
+
+    `over`: the turn whose holder was found to be gone (`Freed`).
+    """
+    turn, path, holder = _take(root, name, over)
+    _HEART.beat_for(path, holder)
+    try:
+        yield
+    finally:
+        _HEART.leave(path)
+        with suppress(StoreError):  # what cannot be removed is taken over when this process is no more
+            for lower in sorted(_turns(root, name)):
+                if lower <= turn:  # the highest last: who looks meanwhile finds it held
+                    _remove(_place(root) / f"{name}.{lower}")
+
+
+@contextmanager
+def awaited(root: Path, name: str) -> Iterator[None]:
+    """The same, for what takes seconds: waits until nobody else holds it."""
+    freed, over = Freed(), -1
+    with ExitStack() as mine:
+        while True:
+            try:
+                mine.enter_context(held(root, name, over))
+                break
+            except Claimed as error:
+                time.sleep(LOOK)
+                turn = freed.turn(error.claim)
+                over = -1 if turn is None else turn
+        yield
+
+
+class Freed:
+    """Looks at claims again and again, and says which are held no more."""
+
+    def __init__(self, limit: float = LIMIT) -> None:
+        self.limit = limit
+        self.seen: dict[tuple[str, str], tuple[bytes, float]] = {}
+
+    def turn(self, claim: Claim) -> int | None:
+        """What to call `held` with as `over`: −1 where nobody holds it, the turn of a holder that is gone; None where
+        it is held."""
+        root, now = Path(claim.root), time.monotonic()
+        turns = _turns(root, claim.name)
+        if not turns:
+            return -1
+        turn = max(turns)
+        if turns[turn].gone:
+            return turn
+        said = b"%d %s" % (turn, _bytes(_place(root) / f"{claim.name}.{turn}"))
+        before, since = self.seen.get((claim.root, claim.name), (b"", now))
+        if said != before:
+            since = now
+            self.seen[claim.root, claim.name] = said, now
+        return turn if now - since >= self.limit else None
+
+
+def there(root: Path, name: str) -> bool:
+    """Whether its first turn can be seen: a name that was never looked for before is not answered from a cache."""
+    return os.path.lexists(_place(root) / f"{name}.0")
+
+
+@cache
+def machine() -> str:
+    """This machine since it was started, and the processes that are seen from here: a pid says nothing elsewhere."""
+    words = [platform.node()]
+    try:
+        words += [Path("/proc/sys/kernel/random/boot_id").read_text().strip(), os.readlink("/proc/self/ns/pid")]
+    except OSError:
+        words.append(f"{uuid.getnode():x}")
+    return " ".join(words)
+
+
+def _started(pid: int) -> str:
+    """When a process was started, in the system's own count; "" of one that is no more."""
+    try:
+        state, *words = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+        return "" if state in b"ZX" else words[18].decode()
+    except (OSError, ValueError, IndexError):
+        if os.path.isdir("/proc/self"):
+            return ""
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return ""
+    except OSError:
+        pass
+    return "unknown"
+
+
+def _take(root: Path, name: str, over: int) -> tuple[int, Path, _Holder]:
+    """(turn, file, holder) of a new claim."""
+    before = _turns(root, name)
+    last = max(before, default=-1)
+    if before and last != over and not before[last].gone:
+        raise Claimed(_claim(root, name, last, before[last]))
+    mine = _Holder(machine(), os.getpid(), _started(os.getpid()), secrets.token_hex(8))
+    path = _place(root) / f"{name}.{last + 1}"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _write(path, mine, 0, os.O_CREAT | os.O_EXCL)
+    except FileExistsError:
+        raise Claimed(_claim(root, name, last + 1, _holder(path))) from None
+    except OSError as error:
+        raise StoreError(f"cannot write to {root}: {error.strerror or error}") from error
+    now = _turns(root, name)
+    if max(now, default=-1) != last + 1 or any(before.get(turn) != now[turn] for turn in now if turn <= last):
+        _remove(path)  # another looked when the name was free, and so did we: neither has it, both look again
+        raise Claimed(_claim(root, name, last + 1, mine))
+    return last + 1, path, mine
+
+
+def _turns(root: Path, name: str) -> Mapping[int, _Holder]:
+    """{turn: its holder} of a name."""
+    found = dict[int, _Holder]()
+    try:
+        with os.scandir(_place(root)) as entries:
+            for entry in entries:
+                stem, _, turn = entry.name.rpartition(".")
+                if stem == name and turn.isascii() and turn.isdigit():
+                    found[int(turn)] = _holder(Path(entry.path))
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise StoreError(f"cannot read {root}: {error.strerror or error}") from error
+    return found
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return folder.read(path, 4096)
+    except (OSError, StoreError):
+        return b""
+
+
+def _holder(path: Path) -> _Holder:
+    try:
+        said = json.loads(_bytes(path))
+        return _Holder(str(said["machine"]), int(said["pid"]), str(said["started"]), str(said["token"]))
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return UNKNOWN
+
+
+def _write(path: Path, holder: _Holder, beat: int, flags: int = 0) -> None:
+    """In place, as many bytes as before: whoever reads half of it sees a change and nothing else."""
+    data = json.dumps({**asdict(holder), "beat": f"{beat:012d}"}).encode()
+    handle = os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC | flags, 0o644)
+    try:
+        if os.fstat(handle).st_nlink == 1:  # another name of it: not ours to write to
+            os.pwrite(handle, data, 0)
+    finally:
+        os.close(handle)
+
+
+def _claim(root: Path, name: str, turn: int, holder: _Holder) -> Claim:
+    return Claim(str(root), name, turn, holder.machine.partition(" ")[0], holder.pid)
+
+
+def _remove(path: Path) -> None:
+    with suppress(OSError):  # gone already
+        os.unlink(path)
+
+
+def _place(root: Path) -> Path:
+    return folder.own(root, FOLDER)
+
+
+class _Heart:
+    """One thread that shows that this process lives, as long as it holds anything."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.paths: dict[Path, _Holder] = {}
+        self.process, self.count = 0, 0
+
+    def beat_for(self, path: Path, holder: _Holder) -> None:
+        with self.lock:
+            self.paths[path] = holder
+            if self.process != os.getpid():  # a child that was forked has no threads of ours
+                self.process = os.getpid()
+                threading.Thread(target=self._beat, name="stabkit-claims", daemon=True).start()
+
+    def leave(self, path: Path) -> None:
+        with self.lock:
+            self.paths.pop(path, None)
+
+    def _beat(self) -> None:
+        while True:
+            time.sleep(BEAT)
+            self.count += 1
+            with self.lock:
+                held_now = dict(self.paths)
+            for path, holder in held_now.items():
+                with suppress(OSError):  # taken over, or out of reach: the work goes on
+                    _write(path, holder, self.count)
+
+
+_HEART = _Heart()
