@@ -146,7 +146,7 @@ def quarantine(parent: Path, name: str) -> Path:
 
 def sweep(partial: Path, name: str) -> None:
     """Delete the folders that interrupted `commit`s of this name left half-assembled."""
-    if partial.is_dir():
+    with suppress(OSError):  # nothing there, or out of reach: it costs room and nothing else
         for entry in list(os.scandir(partial)):
             if entry.name.startswith(f"{name}.") and entry.is_dir(follow_symlinks=False):
                 shutil.rmtree(entry.path, ignore_errors=True)
