@@ -187,6 +187,15 @@ Executor = Annotated[
     Literal["processes", "dask", "inline"], Option("processes (here), dask (your cluster) or inline.", WHERE)
 ]
 Scheduler = Annotated[str | None, Option("Address of the Dask scheduler: tcp://host:8786.", WHERE, "URL")]
+Sharded = Annotated[
+    str | None,
+    Option(
+        "Of several commands on one store: begin with this part of the runs, then help; slurm: an array's task.",
+        WHERE,
+        "I/N",
+        envvar="STABKIT_SHARD",
+    ),
+]
 CheckpointEvery = Annotated[
     int | Literal["auto"],
     Option("Between checkpoints of a long run; auto: 30 s; 0: none.", WHERE, "UPDATES"),
@@ -250,6 +259,7 @@ def sweep(
     dtype: Dtype = "float32",
     executor: Executor = "processes",
     scheduler: Scheduler = None,
+    shard: Sharded = None,
     checkpoint_every: CheckpointEvery = "auto",
     run_timeout: RunTimeout = 0.0,
     retry_failed: RetryFailed = False,
@@ -325,6 +335,7 @@ def ablate(
     dtype: Dtype = "float32",
     executor: Executor = "processes",
     scheduler: Scheduler = None,
+    shard: Sharded = None,
     checkpoint_every: CheckpointEvery = "auto",
     run_timeout: RunTimeout = 0.0,
     retry_failed: RetryFailed = False,
@@ -373,6 +384,7 @@ def slope(
     dtype: Dtype = "float64",
     executor: Executor = "processes",
     scheduler: Scheduler = None,
+    shard: Sharded = None,
     run_timeout: RunTimeout = 0.0,
     retry_failed: RetryFailed = False,
     yes: Yes = False,
@@ -424,6 +436,7 @@ def tolerance(
     dtype: Dtype = "float32",
     executor: Executor = "processes",
     scheduler: Scheduler = None,
+    shard: Sharded = None,
     run_timeout: RunTimeout = 0.0,
     retry_failed: RetryFailed = False,
     yes: Yes = False,
@@ -503,6 +516,7 @@ def transfer(
     dtype: Dtype = "float32",
     executor: Executor = "processes",
     scheduler: Scheduler = None,
+    shard: Sharded = None,
     run_timeout: RunTimeout = 0.0,
     retry_failed: RetryFailed = False,
     yes: Yes = False,
@@ -619,6 +633,7 @@ def landscape(
     dtype: Dtype = "float32",
     executor: Executor = "processes",
     scheduler: Scheduler = None,
+    shard: Sharded = None,
     checkpoint_every: CheckpointEvery = "auto",
     run_timeout: RunTimeout = 0.0,
     retry_failed: RetryFailed = False,
@@ -657,6 +672,7 @@ def probe(
     cure_time: CureTime = ...,
     out: Out = ...,
     workers: Workers = ...,
+    shard: Sharded = ...,
     run_timeout: RunTimeout = ...,
     fresh: Fresh = ...,
     listener: "CallListener | None" = ...,
@@ -678,6 +694,7 @@ def probe(
     cure_time: CureTime = ...,
     out: Out = ...,
     workers: Workers = ...,
+    shard: Sharded = ...,
     run_timeout: RunTimeout = ...,
     fresh: Fresh = ...,
     listener: "CallListener | None" = ...,
@@ -698,6 +715,7 @@ def probe(
     cure_time: CureTime = 0.0,
     out: Out = None,
     workers: Workers = "auto",
+    shard: Sharded = None,
     run_timeout: RunTimeout = 0.0,
     fresh: Fresh = False,
     listener: "CallListener | None" = None,

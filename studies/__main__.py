@@ -40,7 +40,8 @@ from studies.rows import from_csv
 DOCS = Path(__file__).parents[1] / "docs"
 DESIGNS = {"forecast": corpus.DESIGN, "later": later.DESIGN, "recent": recent_design.DESIGN}
 PAGES = {"forecast": forecast_page, "later": forecast_page, "recent": recent_page}
-MACHINE = {"vocab": "2000", "workers": "auto", "device": "auto", "executor": "processes", "scheduler": "", "out": ""}
+PLACE = {"workers": "auto", "device": "auto", "executor": "processes", "scheduler": "", "shard": "", "out": ""}
+MACHINE = {"vocab": "2000", **PLACE}
 """Options of `stabkit sweep` that its commands take over, and their defaults."""
 
 

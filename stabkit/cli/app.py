@@ -119,6 +119,7 @@ def paper(
     together: api.Together = 1,
     executor: api.Executor = "processes",
     scheduler: api.Scheduler = None,
+    shard: api.Sharded = None,
     checkpoint_every: api.CheckpointEvery = "auto",
     run_timeout: api.RunTimeout = 0.0,
     retry_failed: api.RetryFailed = False,

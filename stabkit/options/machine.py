@@ -14,6 +14,7 @@ from stabkit.errors import UsageError, nearest
 from stabkit.options import ranges
 from stabkit.options.option import HOME
 from stabkit.running.executors import EXECUTORS, ExecutorOptions
+from stabkit.running.shard import Shard
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
 
@@ -58,7 +59,27 @@ def executor(options: Mapping[str, Any]) -> tuple[str, ExecutorOptions]:
         workers=0 if options["workers"] == "auto" else ranges.whole("--workers", options["workers"], 1, 1024),
         run_timeout=ranges.real("--run-timeout", options["run_timeout"], 0.0, 1e9) or None,
         scheduler=_scheduler(name, options["scheduler"] or ""),
+        shard=shard(options["shard"] or ""),
     )
+
+
+def shard(text: str, environment: Mapping[str, str] = os.environ) -> Shard:
+    """`2/4`; of `slurm` the task of a job array that this process is. Raises UsageError."""
+    if text == "slurm":
+        names = ("SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_COUNT")
+        given = [environment.get(name, "") for name in names]
+        if missing := [name for name, value in zip(names, given, strict=True) if not re.fullmatch("[0-9]{1,9}", value)]:
+            raise UsageError(f"--shard slurm: {missing[0]} holds no number; it is for tasks of `sbatch --array`")
+        each = environment.get("SLURM_ARRAY_TASK_STEP", "1")
+        task, first, count = map(int, given)
+        number = (task - first) // max(1, int(each) if each.isdigit() else 1) + 1
+        text = f"{number}/{count}"
+    if not text:
+        return Shard()
+    parts = re.fullmatch("([0-9]{1,6})/([0-9]{1,6})", text, re.ASCII)
+    if not parts or not 1 <= int(parts[1]) <= int(parts[2]):
+        raise UsageError(f"--shard takes a part of several, 1/4 to 4/4, or slurm; got {text[:40]!r}")
+    return Shard(int(parts[1]), int(parts[2]))
 
 
 def _scheduler(executor: str, text: str) -> str:

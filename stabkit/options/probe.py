@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,7 @@ def probe(options: Options) -> tuple[ProbeRequest, ExecutorOptions]:
         raise UsageError(f"that is {count} runs of your model; {MOST} at most: fewer --depths, --seeds or --lr")
     _, place = machine.executor({**options, "executor": "processes", "scheduler": ""})
     workers = min(machine.workers(place.workers, "cpu"), len(asked.specs()))
-    return asked, ExecutorOptions(workers=workers, run_timeout=place.run_timeout)
+    return asked, replace(place, workers=workers)
 
 
 def _widths(given: Any, depths: Any) -> tuple[int | None, ...]:

@@ -6,7 +6,7 @@ import hashlib
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from stabkit import methods
 from stabkit.errors import UsageError
@@ -111,7 +111,10 @@ class FactoryAsked:
     place: ExecutorOptions
 
 
-ALIKE = ("lr", "steps", "seeds", "predict", "budget", "warmup", "out", "workers", "run_timeout", "depths", "widths")
+ALIKE = (
+    *("lr", "steps", "seeds", "predict", "budget", "warmup", "out", "workers", "run_timeout", "shard"),
+    *("depths", "widths"),
+)
 """Options that a factory and built-in methods both have; `widths` a factory alone."""
 
 
@@ -146,9 +149,7 @@ def of_factory(options: Options) -> FactoryAsked:
     )
     _, place = machine.executor({**options, "executor": "processes", "scheduler": ""})
     workers = min(machine.workers(place.workers, "cpu"), len(sizes) * len(plan.seeds))
-    return FactoryAsked(
-        plan=plan, request=request, place=ExecutorOptions(workers=workers, run_timeout=place.run_timeout)
-    )
+    return FactoryAsked(plan=plan, request=request, place=replace(place, workers=workers))
 
 
 def _several(depths: tuple[int, ...], widths: tuple[int, ...]) -> tuple[Axis, tuple[int, ...]]:

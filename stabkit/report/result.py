@@ -137,7 +137,9 @@ class SweepResult:
         from stabkit.report import files
 
         path = self.out / "reports" / files.page_name(self.name, self.specs, self.trained.surfaces)
-        return files.write_page(self.summary, path, self.call)
+        from stabkit.report.html import render
+
+        return files.once(self.out, path, lambda: render(self.summary, command=self.call))
 
     def _repr_html_(self) -> str:
         """The verdict and the matrix; of single steps, which have none, the runs."""
@@ -268,7 +270,7 @@ class TransferResult:
         """The HTML page, written when it is first asked for."""
         from stabkit.report import transfer  # pandas and matplotlib
 
-        return transfer.write(self.searched, self.out / "reports" / f"{self.name}.html", self.call)
+        return transfer.write(self.searched, self.out, self.name, self.call)
 
     def _repr_html_(self) -> str:
         return _shown(self.verdict, self.best)

@@ -12,7 +12,7 @@ from stabkit.figures.drawing import style
 from stabkit.figures.shared.words import listed, plain, several, short
 from stabkit.report import provenance
 from stabkit.report.cards import card
-from stabkit.report.files import page_name
+from stabkit.report.files import once, page_name
 from stabkit.report.frame import ASSETS, shell, template
 from stabkit.report.html import chain_rows
 from stabkit.results.tolerance import OUT_OF_RANGE, Exponent, Tolerance, exponents
@@ -20,7 +20,6 @@ from stabkit.results.words import scientific
 from stabkit.running.request import Request
 from stabkit.running.tolerance import Searched
 from stabkit.spec import depth_text
-from stabkit.storage.folder import write_file
 
 TITLE = "Which rate does each depth tolerate?"
 
@@ -28,8 +27,7 @@ TITLE = "Which rate does each depth tolerate?"
 def write(searched: Searched, asked: Request, command: str) -> Path:
     """Write the page; returns where."""
     path = asked.out / "reports" / page_name("tolerance", asked.specs)
-    write_file(path, render(searched, command).encode())
-    return path
+    return once(asked.out, path, lambda: render(searched, command))
 
 
 @np.errstate(all="ignore")

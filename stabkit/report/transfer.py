@@ -12,13 +12,13 @@ import numpy as np
 from stabkit.figures.depth.transfer import PICTURE
 from stabkit.figures.shared.words import percent, plain, short
 from stabkit.report.cards import card
+from stabkit.report.files import once
 from stabkit.report.frame import ASSETS, shell, template
 from stabkit.results.intervals import Interval
 from stabkit.results.transfer import Transfer
 from stabkit.results.valley import Valley
 from stabkit.results.words import scientific
 from stabkit.running.transfer import RatesSearched
-from stabkit.storage.folder import write_file
 
 TITLE = "Does the learning rate carry over?"
 
@@ -54,10 +54,9 @@ VALLEY_HEADS = ("best rate", "loss there", "highest that trains")
 CASE_HEADS = ("drift", "lost by keeping it", "of the gain", "verdict")
 
 
-def write(searched: RatesSearched, path: Path, command: str) -> Path:
+def write(searched: RatesSearched, out: Path, name: str, command: str) -> Path:
     """Write the page; returns where."""
-    write_file(path, render(searched, command).encode())
-    return path
+    return once(out, out / "reports" / f"{name}.html", lambda: render(searched, command))
 
 
 @np.errstate(all="ignore")

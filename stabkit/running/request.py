@@ -91,7 +91,8 @@ class Request:
         return min(self.place.workers, len(self.specs))
 
     def execute(self, jobs: Sequence[Job], tell: Tell) -> Generator[Answer, None, None]:
-        """Jobs by the executor asked for, on its workers."""
+        """Jobs by the executor asked for, on its workers, this shard's first."""
+        jobs = self.place.shard.order(jobs)
         if self.together == 1:
             return EXECUTORS[self.executor](jobs, tell, self.place)
         limit = self.place.run_timeout

@@ -165,7 +165,7 @@ PASSED = (
         "run_timeout",
         "executor",
     ),
-    *("scheduler", "out"),
+    *("scheduler", "shard", "out"),
 )
 """Options of `paper` that its items' commands take over as they are, unless they name them themselves."""
 

@@ -12,10 +12,10 @@ import numpy as np
 from stabkit.figures.depth.coordinates import PICTURE
 from stabkit.figures.shared.words import plain, short
 from stabkit.report.cards import card
+from stabkit.report.files import once
 from stabkit.report.frame import ASSETS, shell, template
 from stabkit.results.intervals import Interval
 from stabkit.results.own.coordinates import LEVEL, Coordinates
-from stabkit.storage.folder import write_file
 
 if TYPE_CHECKING:
     from stabkit.running.probes import ProbeRequest
@@ -30,8 +30,7 @@ def write(found: Coordinates, asked: ProbeRequest, lost: Sequence[str], command:
         repr((asked.depths, asked.widths, asked.seeds, asked.lrs, asked.steps, asked.warmup, asked.blocks)).encode()
     ).hexdigest()
     path = asked.out / "reports" / f"probe-{name}-widths-{key[:4]}.html"
-    write_file(path, render(found, asked, lost, command).encode())
-    return path
+    return once(asked.out, path, lambda: render(found, asked, lost, command))
 
 
 @np.errstate(all="ignore")

@@ -13,6 +13,7 @@ from stabkit.figures.model_curves import OWN
 from stabkit.figures.picture import Picture
 from stabkit.figures.shared.words import listed, plain, short
 from stabkit.report.cards import card
+from stabkit.report.files import once
 from stabkit.report.frame import ASSETS, shell, template
 from stabkit.report.own.links import NAMES, anatomy, answer, cures, notes, rates
 from stabkit.results.own.cell import ModelCell
@@ -21,7 +22,6 @@ from stabkit.results.own.judged import Judged
 from stabkit.results.own.link import ORDER
 from stabkit.results.own.measured import RAMP, TOP
 from stabkit.results.words import scientific
-from stabkit.storage.folder import write_file
 
 if TYPE_CHECKING:
     from stabkit.running.plan import Done
@@ -36,8 +36,7 @@ def write(judged: Judged, done: Done[ProbeSpec, ModelCell], asked: ProbeRequest,
     words = (asked.depths, asked.seeds, asked.lrs, asked.steps, asked.blocks)
     key = hashlib.sha256(repr(words).encode()).hexdigest()[:4]
     path = asked.out / "reports" / f"{'-'.join(['probe', name, *_ends(asked.depths), key])}.html"
-    write_file(path, render(judged, done, command).encode())
-    return path
+    return once(asked.out, path, lambda: render(judged, done, command))
 
 
 def _ends(depths: Sequence[int | None]) -> list[str]:

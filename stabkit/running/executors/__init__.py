@@ -6,7 +6,6 @@ ends every worker within two seconds. The same digests come out of every executo
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 
 from stabkit.running.executors import dask, inline, processes
 from stabkit.running.executors.base import Answer, ExecutorOptions, Lost, Tell
@@ -22,10 +21,10 @@ def several(
     """An executor for several `map`s in turn: worker processes live as long as this `with`."""
     execute = EXECUTORS[name]
     if execute is not processes.map:
-        yield partial(execute, where=where)
+        yield lambda jobs, tell: execute(where.shard.order(jobs), tell, where)
         return
     with processes.Pool(where) as pool:
-        yield pool.map
+        yield lambda jobs, tell: pool.map(where.shard.order(jobs), tell)
 
 
 __all__ = ["EXECUTORS", "Lost", "ExecutorOptions", "several"]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from stabkit.errors import StabkitError
+from stabkit.running.shard import Shard
 from stabkit.running.work import Event, Job
 from stabkit.storage.claims import Claim
 
@@ -26,7 +27,9 @@ class ExecutorOptions:
     run_timeout: float | None = None
     """Seconds after which a job is given up; None: never."""
     scheduler: str = ""
-    """Of a Dask cluster: tcp://host:8786."""
+    """Of a Dask cluster: tcp://host:8786; of Slurm what its jobs ask for: partition=long,time=60."""
+    shard: Shard = Shard()
+    """Of several commands that share a store and a plan."""
 
 
 @dataclass(frozen=True, slots=True)

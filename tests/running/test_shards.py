@@ -1,0 +1,129 @@
+"""Several commands on one store: each run is trained once, whoever dies, whatever the clocks say."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stabkit.errors import UsageError
+from stabkit.options import machine
+from stabkit.running.shard import Shard
+from stabkit.storage.store import Store
+
+GRID = ("--depths", "1,2,3", "--steps", "40", "--vocab", "200", "--hidden", "16", "--ffn", "24", "--max-tokens", "128")
+COMMAND = ("sweep", *GRID, "--models", "post-ln,deepnorm", "--seeds", "0,1", "--workers", "1", "--warmup", "0")
+RUNS = 12
+LOGGED = """
+import json, os, sys
+from stabkit.running import work
+trained = work._trained
+def logged(job, *rest):
+    word = trained(job, *rest)
+    with open({log!r}, "a") as file:
+        file.write(job["id"] + chr(10))
+    return word
+work._trained = logged
+"""
+"""Before a worker begins: it writes down what it has trained."""
+
+
+def digests(out: Path) -> dict[str, str]:
+    return {run_id: Store(out).load(run_id).digest for run_id in Store(out).ids()}
+
+
+def begin(out: Path, *options: str, site: Path | None = None) -> subprocess.Popen[str]:
+    where = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [str(site or ""), *sys.path]))}
+    return subprocess.Popen(
+        [sys.executable, "-m", "stabkit", *COMMAND, "--out", str(out), *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=where,
+    )
+
+
+def site(folder: Path, text: str) -> Path:
+    """A directory whose `sitecustomize` every process reads first."""
+    folder.mkdir(parents=True)
+    (folder / "sitecustomize.py").write_text(text)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """What one process makes of the grid."""
+    out = tmp_path_factory.mktemp("alone")
+    process = begin(out)
+    said = process.communicate()
+    assert process.returncode == 0, said
+    return digests(out)
+
+
+@given(st.lists(st.integers(), unique=True), st.integers(1, 9))
+def test_a_shards_order_holds_every_job_once_and_its_own_part_first(names: list[int], of: int) -> None:
+    jobs: list[dict[str, Any]] = [{"id": name} for name in names]
+    orders = [Shard(number, of).order(jobs) for number in range(1, of + 1)]
+    assert all(sorted(map(str, order)) == sorted(map(str, jobs)) for order in orders)
+    parts = [order[: len(jobs[i::of])] for i, order in enumerate(orders)]
+    assert sorted(str(job) for part in parts for job in part) == sorted(map(str, jobs))
+
+
+@pytest.mark.parametrize("text", ["0/4", "5/4", "1", "1/0", "1/4/2", "٢/4", "-1/4", " 1/4", "1/4 ", "slurm"])
+def test_what_is_no_shard_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="--shard"):
+        machine.shard(text, {})
+
+
+def test_a_task_of_a_slurm_array_is_a_shard() -> None:
+    array = {"SLURM_ARRAY_TASK_MIN": "10", "SLURM_ARRAY_TASK_COUNT": "3", "SLURM_ARRAY_TASK_STEP": "5"}
+    tasks = [machine.shard("slurm", {**array, "SLURM_ARRAY_TASK_ID": str(task)}) for task in (10, 15, 20)]
+    assert tasks == [Shard(1, 3), Shard(2, 3), Shard(3, 3)] and machine.shard("", array) == Shard(1, 1)
+
+
+def test_four_shards_of_which_one_is_killed_train_each_run_once(alone: dict[str, str], tmp_path: Path) -> None:
+    """One machine's clock is an hour ahead, no `flock` works, and the second is killed while it trains."""
+    log, out = tmp_path / "trained", tmp_path / "out"
+    text = LOGGED.format(log=str(log))
+    text += "import fcntl\ndef refused(*rest): raise OSError(37, 'No locks available')\nfcntl.flock = refused\n"
+    plain = site(tmp_path / "plain", text)
+    ahead = site(tmp_path / "ahead", text + "import time\nnow = time.time\ntime.time = lambda: now() + 3600.0\n")
+    shards = [begin(out, "--shard", f"{i}/4", site=ahead if i == 3 else plain) for i in (1, 2, 3, 4)]
+    until = time.monotonic() + 120
+    while not (log.exists() and "\n" in log.read_text()) and time.monotonic() < until:
+        time.sleep(0.05)
+    shards[1].send_signal(signal.SIGKILL)
+    said = [shard.communicate() for shard in shards]
+    assert [shard.returncode for shard in shards] == [0, -signal.SIGKILL, 0, 0], said
+    assert digests(out) == alone and len(alone) == RUNS
+    trained = Counter(log.read_text().split())
+    assert set(trained) == set(alone) and set(trained.values()) == {1}, trained
+    assert not any((out / "runs" / ".claims").iterdir()) and len(list((out / "reports").iterdir())) == 1
+
+
+def test_a_scheduler_of_two_processes_runs_the_job_array_of_the_tutorial(alone: dict[str, str], tmp_path: Path) -> None:
+    """What stands behind `srun` in docs/tutorials/cluster.md, by a scheduler that only sets its variables."""
+    where = {"SLURM_ARRAY_TASK_MIN": "0", "SLURM_ARRAY_TASK_COUNT": "2"}
+    tasks = [
+        subprocess.Popen(
+            [sys.executable, "-m", "stabkit", *COMMAND, "--shard", "slurm", "--out", str(tmp_path), "--json"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, **where, "SLURM_ARRAY_TASK_ID": str(task)},
+        )
+        for task in (0, 1)
+    ]
+    said = [task.communicate() for task in tasks]
+    assert [task.returncode for task in tasks] == [0, 0], said
+    assert digests(tmp_path) == alone and all(len(json.loads(out)["runs"]) == RUNS for out, _ in said)
