@@ -184,9 +184,13 @@ Together = Annotated[
 KernelPath = Annotated[Kernels, Option("fused (C++, where it was built) or python: equal to rounding.", WHERE)]
 Dtype = Annotated[spec.Dtype, Option("float32 or float64.", WHERE)]
 Executor = Annotated[
-    Literal["processes", "dask", "inline"], Option("processes (here), dask (your cluster) or inline.", WHERE)
+    Literal["processes", "dask", "slurm", "inline"],
+    Option("processes (here), dask or slurm (your cluster), or inline.", WHERE),
 ]
-Scheduler = Annotated[str | None, Option("Address of the Dask scheduler: tcp://host:8786.", WHERE, "URL")]
+Scheduler = Annotated[
+    str | None,
+    Option("Dask's address, tcp://host:8786; what a run asks of Slurm: partition=long,time=60,mem=4.", WHERE, "URL"),
+]
 Sharded = Annotated[
     str | None,
     Option(

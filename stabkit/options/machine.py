@@ -13,9 +13,13 @@ from typing import Any
 from stabkit.errors import UsageError, nearest
 from stabkit.options import ranges
 from stabkit.options.option import HOME
-from stabkit.running.executors import EXECUTORS, ExecutorOptions
+from stabkit.running.executors import EXECUTORS, ExecutorOptions, slurm
 from stabkit.running.shard import Shard
 
+EXTRAS = {"dask": "distributed", "slurm": "submitit"}
+"""{executor of other machines: the package it needs}."""
+TASKS = 64
+"""Of Slurm at once, where nobody says how many."""
 DEVICES = ("auto", "cpu", "cuda", "mps")
 
 
@@ -55,8 +59,9 @@ def _cpu_only() -> bool:
 def executor(options: Mapping[str, Any]) -> tuple[str, ExecutorOptions]:
     """Which executor, and its options; 0 workers are as many as suit the device."""
     name = ranges.choice("--executor", options["executor"], tuple(EXECUTORS))
+    many = TASKS if name == "slurm" else 0
     return name, ExecutorOptions(
-        workers=0 if options["workers"] == "auto" else ranges.whole("--workers", options["workers"], 1, 1024),
+        workers=many if options["workers"] == "auto" else ranges.whole("--workers", options["workers"], 1, 1024),
         run_timeout=ranges.real("--run-timeout", options["run_timeout"], 0.0, 1e9) or None,
         scheduler=_scheduler(name, options["scheduler"] or ""),
         shard=shard(options["shard"] or ""),
@@ -83,17 +88,19 @@ def shard(text: str, environment: Mapping[str, str] = os.environ) -> Shard:
 
 
 def _scheduler(executor: str, text: str) -> str:
-    """The address of a Dask scheduler where one is needed."""
-    if executor != "dask":
+    """The address of a Dask scheduler, or what Slurm's jobs ask for; raises UsageError for what is none."""
+    if executor not in EXTRAS:
         if text:
-            raise UsageError("--scheduler is for --executor dask")
+            raise UsageError("--scheduler is for --executor dask or slurm")
         return ""
-    if not re.fullmatch(r"(tcp|tls|ws|wss)://[A-Za-z0-9.:_\[\]-]+:[0-9]{1,5}", text):
+    if executor == "slurm":
+        slurm.asked(text)
+    elif not re.fullmatch(r"(tcp|tls|ws|wss)://[A-Za-z0-9.:_\[\]-]+:[0-9]{1,5}", text):
         raise UsageError(
             f"--executor dask needs --scheduler tcp://host:8786, the address of a Dask scheduler; got {text!r}"
         )
-    if importlib.util.find_spec("distributed") is None:
-        raise UsageError("--executor dask needs Dask: pip install 'stabkit[dask]'")
+    if importlib.util.find_spec(EXTRAS[executor]) is None:
+        raise UsageError(f"--executor {executor} needs {EXTRAS[executor]}: pip install 'stabkit[{executor}]'")
     return text
 
 

@@ -25,6 +25,8 @@ from stabkit.spec import Kernels, RunSpec
 from stabkit.storage.store import disk
 
 MANY_RUNS = 2_000
+HERE = ("processes", "inline")
+"""Executors that work in this machine's memory."""
 LONG_SECONDS = 48 * 3600.0
 
 
@@ -125,7 +127,7 @@ def check(request: Request) -> None:
         raise TooManyRuns(budget)
     if budget.seconds > LONG_SECONDS:
         raise UsageError(f"this grid is long: {budget}; --dry-run shows its cost, --yes runs it")
-    if budget.memory * request.together > (have := _memory()):
+    if request.executor in HERE and budget.memory * request.together > (have := _memory()):
         raise UsageError(
             f"this grid is too large for the {have / 1e9:.1f} GB of memory here: {budget}; "
             "use fewer --workers, smaller --max-tokens or --depths, or --yes"

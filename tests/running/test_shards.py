@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
+import re
+import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -111,12 +113,28 @@ def test_four_shards_of_which_one_is_killed_train_each_run_once(alone: dict[str,
     assert not any((out / "runs" / ".claims").iterdir()) and len(list((out / "reports").iterdir())) == 1
 
 
+TUTORIAL = Path(__file__).parents[2] / "docs" / "tutorials" / "cluster.md"
+SHOWN = "--depths 18,50 --seeds 0..4 --steps 250 --warmup 0"
+"""The grid of the tutorial, in whose place a smaller one is run."""
+
+
+def array(folder: Path) -> Path:
+    """The tutorial's sbatch file, with our grid and two tasks."""
+    (text,) = (block for block in re.findall(r"```bash\n(.*?)```", TUTORIAL.read_text(), re.S) if "#SBATCH" in block)
+    assert SHOWN in text and "--array=0-15" in text and "stabkit sweep" in text
+    text = text.replace("stabkit sweep", f"{sys.executable} -m stabkit sweep").replace("0-15", "0-1")
+    text = text.replace("4G", "500M")
+    path = folder / "array.sbatch"
+    path.write_text(text.replace(SHOWN, shlex.join(COMMAND[1:])))
+    return path
+
+
 def test_a_scheduler_of_two_processes_runs_the_job_array_of_the_tutorial(alone: dict[str, str], tmp_path: Path) -> None:
-    """What stands behind `srun` in docs/tutorials/cluster.md, by a scheduler that only sets its variables."""
-    where = {"SLURM_ARRAY_TASK_MIN": "0", "SLURM_ARRAY_TASK_COUNT": "2"}
+    """One that only starts the file and sets its variables."""
+    where = {"SLURM_ARRAY_TASK_MIN": "0", "SLURM_ARRAY_TASK_COUNT": "2", "SCRATCH": str(tmp_path)}
     tasks = [
         subprocess.Popen(
-            [sys.executable, "-m", "stabkit", *COMMAND, "--shard", "slurm", "--out", str(tmp_path), "--json"],
+            ["bash", array(tmp_path)],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -126,4 +144,26 @@ def test_a_scheduler_of_two_processes_runs_the_job_array_of_the_tutorial(alone: 
     ]
     said = [task.communicate() for task in tasks]
     assert [task.returncode for task in tasks] == [0, 0], said
-    assert digests(tmp_path) == alone and all(len(json.loads(out)["runs"]) == RUNS for out, _ in said)
+    assert digests(tmp_path / "stabkit") == alone
+
+
+SLURM_HERE = Path(__file__).parent / "executors" / "slurm_here.sh"
+needs_slurm = pytest.mark.skipif(
+    shutil.which("slurmctld") is None or os.geteuid() != 0, reason="needs root and Debian's slurmctld, slurmd and munge"
+)
+
+
+@needs_slurm
+@pytest.mark.slow
+def test_a_real_slurm_runs_the_job_array_and_what_the_executor_submits(alone: dict[str, str], tmp_path: Path) -> None:
+    """One node, this machine; digests equal to one process's, by either way."""
+    command = shlex.join(COMMAND)
+    both = (
+        f"cd {tmp_path} && SCRATCH={tmp_path} sbatch --wait {array(tmp_path)} && "
+        f"{sys.executable} -m stabkit {command} --out {tmp_path}/submitted --workers 2 --executor slurm "
+        "--scheduler partition=long,time=5,mem=1"
+    )
+    done = subprocess.run(["bash", SLURM_HERE, tmp_path / "slurm", "bash", "-c", both], capture_output=True, text=True)
+    logs = [path.read_text() for path in tmp_path.glob("*.log")]
+    assert done.returncode == 0, (done.stdout, done.stderr, logs)
+    assert digests(tmp_path / "stabkit") == alone and digests(tmp_path / "submitted") == alone

@@ -15,21 +15,18 @@ import time
 import uuid
 from collections.abc import Generator, Sequence
 from contextlib import ExitStack, suppress
-from pathlib import Path
 from typing import Any
 
-from stabkit.errors import FailedRuns, StoreError, UsageError
-from stabkit.kernels import products
-from stabkit.running.executors import processes
+from stabkit.errors import FailedRuns, UsageError
+from stabkit.running.executors import relayed
 from stabkit.running.executors.base import Answer, ExecutorOptions, Lost, LostKind, Tell
+from stabkit.running.executors.relayed import Vendors
 from stabkit.running.work import Event, Job
 from stabkit.storage import claims
 from stabkit.storage.claims import Claim
 
-FINAL = {"UsageError": UsageError, "StoreError": StoreError}
 ANSWER_SECONDS = 5
 """How long a scheduler may take to answer."""
-MIXED = "their matrix products come from different libraries, so runs agree to rounding, not to the bit"
 GONE_SECONDS = 10.0
 """How long it may be out of reach before the sweep is given up."""
 
@@ -41,7 +38,7 @@ def map(jobs: Sequence[Job], tell: Tell, where: ExecutorOptions) -> Generator[An
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()
     seen_there = ExitStack()
     try:
-        seen_there.enter_context(claims.held(_runs(jobs[0]), topic))  # by which a worker knows that it sees this store
+        seen_there.enter_context(claims.held(relayed.runs(jobs[0]), topic))  # so that a worker knows this store
         client.subscribe_topic(topic, lambda event: events.put(event[1]))
         waiting = {
             client.submit(
@@ -56,7 +53,7 @@ def map(jobs: Sequence[Job], tell: Tell, where: ExecutorOptions) -> Generator[An
             ): job
             for i, job in enumerate(jobs)
         }
-        vendors, warned = set[str](), False
+        vendors = Vendors(tell)
         seen = time.monotonic()
         while waiting:
             with suppress(queue.Empty):
@@ -73,10 +70,7 @@ def map(jobs: Sequence[Job], tell: Tell, where: ExecutorOptions) -> Generator[An
                 finished += [future for future in waiting if future.status in ("cancelled", "lost")]
             for future in finished:
                 answer, vendor = _answer(future)
-                vendors |= {vendor} - {""}
-                if len(vendors) > 1 and not warned:
-                    warned = True
-                    tell({"id": "", "warning": f"workers of {' and '.join(sorted(vendors))}: {MIXED}"})
+                vendors.see(vendor)
                 yield waiting.pop(future), answer
             if not finished:
                 time.sleep(0.1)
@@ -85,10 +79,6 @@ def map(jobs: Sequence[Job], tell: Tell, where: ExecutorOptions) -> Generator[An
         with suppress(Exception):  # a cluster that is gone cannot be told
             client.cancel(list(waiting), force=True)
         client.close(timeout=1)
-
-
-def _runs(job: Job) -> Path:
-    return Path(job["out"]) / "runs"
 
 
 def _client(address: str) -> Any:
@@ -126,13 +116,7 @@ def _answer(future: Any) -> tuple[str | Lost | Claim, str]:
         kind: LostKind = "died" if type(error).__name__ == "KilledWorker" else "error"
         return Lost(kind, f"{type(error).__name__}: {error}"[:500]), ""
     said = future.result(timeout=30)
-    vendor = str(said.get("vendor", ""))
-    if "done" in said:
-        return str(said["done"]), vendor
-    if "claimed" in said:
-        return Claim(**said["claimed"]), vendor
-    final = FINAL.get(said["final"])
-    return Lost(said.get("kind", "error"), said["lost"], final(said["lost"]) if final else None), vendor
+    return relayed.answer(said), str(said.get("vendor", ""))
 
 
 def look_after(job: Job, run_timeout: float | None, topic: str) -> dict[str, Any]:
@@ -141,19 +125,12 @@ def look_after(job: Job, run_timeout: float | None, topic: str) -> dict[str, Any
 
     worker = get_worker()
     key = worker.get_current_task()
-    if not claims.there(_runs(job), topic):
-        reason = f"{worker.address} does not see {job['out']}: --out must be on storage that every worker shares"
-        return {"lost": reason, "kind": "error", "final": "StoreError"}
 
     def wanted() -> bool:
         task = worker.state.tasks.get(key)
         return task is not None and task.state == "executing" and worker.status.name == "running"
 
-    options = ExecutorOptions(run_timeout=run_timeout)
-    for _, answer in processes.map([job], lambda event: worker.log_event(topic, event), options, wanted=wanted):
-        if isinstance(answer, Claim):
-            return {"claimed": answer.to_json()}
-        if isinstance(answer, Lost):
-            return {"lost": answer.reason, "kind": answer.kind, "final": type(answer.error).__name__}
-        return {"done": answer, "vendor": products.vendor()}
-    return {"lost": "not wanted any more", "kind": "cancelled", "final": ""}
+    def event(event: Event) -> None:
+        worker.log_event(topic, event)
+
+    return relayed.looked_after(job, event, run_timeout, topic, str(worker.address), wanted)

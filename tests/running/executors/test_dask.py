@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from stabkit.running.executors import EXECUTORS, ExecutorOptions, Lost, dask
+from stabkit.running.executors import EXECUTORS, ExecutorOptions, Lost, dask, relayed
 from stabkit.storage.store import Store
 from tests.commands import TINY, stabkit, wait_for
 from tests.conftest import tiny
@@ -79,7 +79,7 @@ class Answered:
         (["AuthenticAMD", "", "AuthenticAMD"], []),
         (
             ["AuthenticAMD", "GenuineIntel", "AuthenticAMD", "GenuineIntel"],
-            [f"workers of AuthenticAMD and GenuineIntel: {dask.MIXED}"],
+            [f"workers of AuthenticAMD and GenuineIntel: {relayed.MIXED}"],
         ),
     ],
 )
@@ -155,7 +155,7 @@ def test_a_listener_that_is_not_dask_is_an_error(tmp_path: Path) -> None:
 def test_workers_that_do_not_share_the_storage_are_named(
     cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dask, "_runs", lambda job: tmp_path / "as seen from here")
+    monkeypatch.setattr(relayed, "runs", lambda job: tmp_path / "as seen from here")
     answers = list(
         dask.map(jobs(tmp_path / "elsewhere", [tiny()]), nothing, ExecutorOptions(scheduler=cluster.address))
     )
