@@ -304,6 +304,48 @@ def test_a_full_disk_is_said_and_the_rows_wait_for_the_next_try(tmp_path, monkey
     assert held.cell.records["stream"].steps.tolist() == [0, 1, 2, 3, 4] and held.ended == "closed"
 
 
+def test_an_optimiser_that_takes_anothers_place_is_said_and_taken_on_request(tmp_path):
+    loop = Loop("")
+    with stabkit.watch(loop.model, loop.optimizer, out=tmp_path) as watch:
+        loop.train(3)
+        loop.optimizer = torch.optim.SGD(loop.model.parameters(), lr=1e-3)
+        with pytest.warns(StabilityWarning, match=r"SGD steps parameters .* watch.optimizer\(it\)") as said:
+            loop.train(2)
+        assert len(said) == 1 and watch.steps == 3
+        watch.optimizer(loop.optimizer)
+        loop.train(2)
+        assert watch.steps == 5
+        with pytest.raises(UsageError, match="watch.optimizer"):
+            watch.optimizer([])
+        for group in loop.optimizer.param_groups:
+            group["lr"] = 1e30
+        with pytest.warns(StabilityWarning, match="finite|no number|moved"):
+            loop.train(3)
+    (held,) = (WatchShelf(tmp_path).load(own) for own in WatchShelf(tmp_path).ids())
+    assert held.cell.facts.steps == 8 and "from update 3 on SGD steps in place of AdamW" in held.cell.facts.notes
+    assert held.alarms
+
+
+def test_what_steps_inside_an_optimiser_or_around_it_is_no_stranger(tmp_path, recwarn):
+    class Around(torch.optim.Optimizer):
+        def __init__(self, inner):
+            super().__init__(inner.param_groups[0]["params"], {})
+            self.inner = inner
+
+        def step(self, closure=None):
+            return self.inner.step(closure)
+
+    for outer_is_given in (True, False):
+        loop = Loop("")
+        inner, loop.optimizer = loop.optimizer, Around(loop.optimizer)
+        with stabkit.watch(loop.model, loop.optimizer if outer_is_given else inner, out=tmp_path) as watch:
+            other = nn.Linear(2, 2)
+            torch.optim.SGD(other.parameters(), lr=0.1).step()  # of another model
+            loop.train(2)
+        assert watch.steps == 2
+    assert not [own for own in recwarn if "was not given" in str(own.message)]
+
+
 def test_a_second_watch_on_a_model_is_said_and_records_nothing(tmp_path):
     loop = Loop("")
     first = stabkit.watch(loop.model, loop.optimizer, out=tmp_path)

@@ -219,3 +219,12 @@ def test_a_table_whose_name_is_no_probes_is_not_read(name: str) -> None:
     table = records.Table(np.arange(1), ("a",), np.zeros((1, 1)))
     with pytest.raises(records.UnreadableRecords, match="is no name of a probe"):
         records.current({name: table}, tiny())
+
+
+def test_records_that_unpack_to_more_than_a_run_records_are_not_unpacked(tmp_path: Path) -> None:
+    out = io.BytesIO()
+    np.savez_compressed(out, **{"loss.values": np.zeros(30_000_000)})
+    assert len(out.getvalue()) < 1_000_000
+    store = put(tmp_path, {**files_of(SPEC), "records.npz": out.getvalue()})
+    with pytest.raises(CorruptFolder, match=r"it unpacks to 240,\d+,\d+ bytes"):
+        store.load(SPEC.run_id)

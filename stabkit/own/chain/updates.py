@@ -8,10 +8,12 @@ belongs to the update that ends next: said, not guessed.
 from __future__ import annotations
 
 import math
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
+from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 from stabkit.errors import UsageError
 
@@ -97,6 +99,8 @@ class Updates:
         self.optimizers, self._before, self._after, self._waiting = tuple(optimizers), before, after, waiting
         self.uneven = 0
         """The most steps that one of them made in an update, where another made fewer."""
+        self.inside, self.count = False, 0
+        """Whether one of them is stepping now, and how many steps they have made."""
         self._order: list[torch.optim.Optimizer] = []
         self._steps: dict[int, int] = {}
         self._told = False
@@ -126,6 +130,7 @@ class Updates:
 
     def _stepping(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> Any:
         """Before a step. Of one that is given a closure, which makes the gradients, after that."""
+        self.inside = True
         closure = args[1] if len(args) > 1 else kwargs.get("closure")
         if not callable(closure):
             return self._begin(optimizer)
@@ -145,6 +150,7 @@ class Updates:
             self._steps[id(optimizer)] = 0
 
     def _stepped(self, optimizer: torch.optim.Optimizer, *seen: Any) -> None:
+        self.inside, self.count = False, self.count + 1
         self._steps[id(optimizer)] = self._steps.get(id(optimizer), 0) + 1
         taken = self._steps
         if len(taken) == len(self.optimizers) and optimizer is self._order[-1]:
@@ -158,4 +164,43 @@ class Updates:
             self._waiting(
                 f"{type(optimizer).__name__} has stepped {WAITING} times and {idle} not: an update is over when each "
                 "optimizer given has stepped, and none is"
+            )
+
+
+class Strangers:
+    """Tells, once for each, of an optimiser that was not given and steps parameters of the model: one that took the
+    place of another in mid-training. What steps inside one that was given, or around one, is no stranger."""
+
+    def __init__(self, model: torch.nn.Module, ours: Callable[[], Updates | None], tell: Callable[[str], None]) -> None:
+        """`ours`: those that were given, as they are now; None once nobody watches. The hooks are of every optimiser of
+        the process: they keep no model alive."""
+        self._model, self._ours, self._tell = weakref.ref(model), ours, tell
+        self._before: dict[int, int] = {}
+        self._seen: weakref.WeakSet[torch.optim.Optimizer] = weakref.WeakSet()
+        self._handles = [
+            register_optimizer_step_pre_hook(self._begin),
+            register_optimizer_step_post_hook(self._stepped),
+        ]
+
+    def remove(self) -> None:
+        """No more is told."""
+        while self._handles:
+            self._handles.pop().remove()
+
+    def _begin(self, other: torch.optim.Optimizer, *seen: Any) -> None:
+        if (ours := self._ours()) is not None:
+            self._before[id(other)] = ours.count
+
+    def _stepped(self, other: torch.optim.Optimizer, *seen: Any) -> None:
+        ours = self._ours()
+        if ours is None or other in ours.optimizers or other in self._seen or ours.inside:
+            return
+        if self._before.pop(id(other), ours.count) != ours.count:
+            return
+        self._seen.add(other)
+        model = self._model()
+        if model is not None and held(other) & {id(p) for p in model.parameters()}:
+            self._tell(
+                f"{type(other).__name__} steps parameters of the model that is watched, and was not given: its updates "
+                "are not recorded; watch.optimizer(it) goes on with it"
             )

@@ -156,6 +156,10 @@ class WatchedChain:
             which = described(self.unstepped, self.stream.kinds)
             yield f"{which}, to be trained, are stepped by no optimizer given"
 
+    def forget_places(self) -> None:
+        """Other optimisers step from now on."""
+        self._places.clear()
+
     def _unstepped(self) -> list[int]:
         """The places of parameters that no optimiser given steps; none where none is given."""
         if not self.optimizers:

@@ -51,6 +51,11 @@ class Recording:
         if not optimizers:  # then an update is told of when it is done
             self.chain.weights.hold()
 
+    def steps_by(self, optimizers: Sequence[torch.optim.Optimizer]) -> None:
+        """From now on these step."""
+        self.optimizers = self.chain.optimizers = tuple(optimizers)
+        self.chain.forget_places()
+
     def begin(self) -> None:
         """The first reading."""
         rows = self._read(0)

@@ -19,7 +19,8 @@ import torch
 from torch import nn
 
 from stabkit.errors import StabkitError, UsageError
-from stabkit.own.chain.updates import Updates, several
+from stabkit.own.chain.updates import Strangers, Updates, name, several
+from stabkit.own.chain.updates import refuse as refuse_optimizers
 from stabkit.own.sublayers.run import Call
 from stabkit.own.watch import distributed
 from stabkit.own.watch.inputs import FirstCall, WatchedBatch, check, frozen, refuse, unwrapped
@@ -82,6 +83,7 @@ class Watch:
         self._pid, self._failed, self._told, self._late = os.getpid(), "", False, False
         self._first: FirstCall | None = None
         self._updates: Updates | None = None
+        self._strangers: Strangers | None = None
         if not first and not self._sharded:
             self.ended = "the first process records"
             return
@@ -101,12 +103,9 @@ class Watch:
         if self.ended:
             return
         if self.optimizers:
-            self._updates = Updates(
-                self.optimizers,
-                lambda optimizer: self._guarded(lambda: self._before(optimizer)),
-                lambda: self._guarded(self._after),
-                say,
-            )
+            self._hook()
+            mine = weakref.ref(self)
+            self._strangers = Strangers(self.model, lambda: getattr(mine(), "_updates", None), say)
         _open.add(self)
 
     # — what the user calls —
@@ -123,6 +122,22 @@ class Watch:
         if self.ended == "closed" and not self._late:
             self._late = True
             say("this watch is closed: losses and updates are not recorded any more")
+
+    def optimizer(self, new: torch.optim.Optimizer | Sequence[torch.optim.Optimizer]) -> None:
+        """From the next update on these step, in place of those that did. Raises UsageError for what is none."""
+        following = several(new)
+        if not following or not self.optimizers:
+            raise UsageError(
+                "watch.optimizer() takes the optimizer, or several, that step in place of those given before"
+            )
+        refuse_optimizers(following, "watch.optimizer")
+        if self.ended:
+            return
+        self.notes.append(f"from update {self.steps} on {name(following)} steps in place of {name(self.optimizers)}")
+        self.optimizers = following
+        self._hook()
+        if self._recording is not None:
+            self._recording.steps_by(following)
 
     def step(self) -> None:
         """After an update, where there is no optimiser whose hooks tell."""
@@ -151,6 +166,16 @@ class Watch:
         self.close()
 
     # — what the hooks do —
+
+    def _hook(self) -> None:
+        if self._updates is not None:
+            self._updates.remove()
+        self._updates = Updates(
+            self.optimizers,
+            lambda optimizer: self._guarded(lambda: self._before(optimizer)),
+            lambda: self._guarded(self._after),
+            say,
+        )
 
     def _begin_on(self, probe: Any) -> None:
         """Before the training, on a batch of the user's; raises UsageError for one that the model cannot be read on."""
@@ -273,8 +298,9 @@ class Watch:
 
     def _let_go(self) -> None:
         _open.discard(self)
-        if self._updates is not None:
-            self._updates.remove()
+        for hooks in (self._updates, self._strangers):
+            if hooks is not None:
+                hooks.remove()
         if self._first is not None:
             self._first.forget()
 
