@@ -179,7 +179,8 @@ Out = Annotated[Folder, Option("Where runs/ and reports/ are; default: here.", O
 Workers = Annotated[int | Literal["auto"], Option("Processes; auto is one a core, on a GPU one.", WHERE, "N")]
 Device = Annotated[str, Option("auto, cpu, cuda, cuda:1 or mps.", WHERE)]
 Together = Annotated[
-    int, Option("Runs of one shape trained at once: for a GPU; Python path, no checkpoints.", WHERE, "N")
+    int | Literal["auto"],
+    Option("Runs of one shape trained at once, without checkpoints; auto: 16 on a GPU, else 1.", WHERE, "N"),
 ]
 KernelPath = Annotated[Kernels, Option("fused (C++, where it was built) or python: equal to rounding.", WHERE)]
 Dtype = Annotated[spec.Dtype, Option("float32 or float64.", WHERE)]
@@ -259,7 +260,7 @@ def sweep(
     workers: Workers = "auto",
     device: Device = "auto",
     kernels: KernelPath = "fused",
-    together: Together = 1,
+    together: Together = "auto",
     dtype: Dtype = "float32",
     executor: Executor = "processes",
     scheduler: Scheduler = None,
@@ -335,7 +336,7 @@ def ablate(
     workers: Workers = "auto",
     device: Device = "auto",
     kernels: KernelPath = "fused",
-    together: Together = 1,
+    together: Together = "auto",
     dtype: Dtype = "float32",
     executor: Executor = "processes",
     scheduler: Scheduler = None,
@@ -384,7 +385,7 @@ def slope(
     workers: Workers = "auto",
     device: Device = "auto",
     kernels: KernelPath = "fused",
-    together: Together = 1,
+    together: Together = "auto",
     dtype: Dtype = "float64",
     executor: Executor = "processes",
     scheduler: Scheduler = None,
@@ -436,7 +437,7 @@ def tolerance(
     workers: Workers = "auto",
     device: Device = "auto",
     kernels: KernelPath = "fused",
-    together: Together = 1,
+    together: Together = "auto",
     dtype: Dtype = "float32",
     executor: Executor = "processes",
     scheduler: Scheduler = None,
@@ -516,7 +517,7 @@ def transfer(
     workers: Workers = "auto",
     device: Device = "auto",
     kernels: KernelPath = "fused",
-    together: Together = 1,
+    together: Together = "auto",
     dtype: Dtype = "float32",
     executor: Executor = "processes",
     scheduler: Scheduler = None,
@@ -633,7 +634,7 @@ def landscape(
     workers: Workers = "auto",
     device: Device = "auto",
     kernels: KernelPath = "fused",
-    together: Together = 1,
+    together: Together = "auto",
     dtype: Dtype = "float32",
     executor: Executor = "processes",
     scheduler: Scheduler = None,

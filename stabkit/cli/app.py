@@ -116,7 +116,7 @@ def paper(
     workers: api.Workers = "auto",
     device: api.Device = "auto",
     kernels: api.KernelPath = "fused",
-    together: api.Together = 1,
+    together: api.Together = "auto",
     executor: api.Executor = "processes",
     scheduler: api.Scheduler = None,
     shard: api.Sharded = None,

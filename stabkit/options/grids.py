@@ -101,7 +101,7 @@ def parsed(options: Options, making: Making) -> tuple[tuple[Grid, ...], Request]
         out=out,
         device=device,
         kernels=kernels,
-        together=ranges.whole("--together", options["together"], 1, 1024),
+        together=machine.together(options["together"], device),
         corpus=corpus,
         checkpoint_every=checkpoint_every,
         executor=executor,

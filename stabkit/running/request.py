@@ -26,7 +26,7 @@ from stabkit.storage.store import disk
 
 MANY_RUNS = 2_000
 HERE = ("processes", "inline")
-"""Executors that work in this machine's memory."""
+"""Executors of this machine."""
 LONG_SECONDS = 48 * 3600.0
 
 
@@ -127,7 +127,8 @@ def check(request: Request) -> None:
         raise TooManyRuns(budget)
     if budget.seconds > LONG_SECONDS:
         raise UsageError(f"this grid is long: {budget}; --dry-run shows its cost, --yes runs it")
-    if request.executor in HERE and budget.memory * request.together > (have := _memory()):
+    here = request.executor in HERE and request.device == "cpu"
+    if here and budget.memory * request.together > (have := _memory()):
         raise UsageError(
             f"this grid is too large for the {have / 1e9:.1f} GB of memory here: {budget}; "
             "use fewer --workers, smaller --max-tokens or --depths, or --yes"

@@ -10,7 +10,7 @@ block "a damaged run is named, kept aside, and alone trained again" bash -c "
   ! python3 '$root/dev.py' runs verify --out '$work/s' >'$work/v' 2>&1 && grep -q corrupt '$work/v' && test -d \$f &&
   python3 '$root/dev.py' sweep $tiny --out '$work/s' 2>'$work/e' && [ \$(grep -c corrupt '$work/e') = 1 ] &&
   ls '$work'/s/runs/.quarantine/*/post-ln-* && python3 '$root/dev.py' runs verify --out '$work/s'"
-block "a second writer exits 4 at once and names the holder" dev test tests/cli/test_cli.py -k busy
+block "two commands on one store train each run once" dev test tests/cli/test_cli.py -k two_commands
 # — 2 Checkpoints
 block "from any checkpoint the bits of the whole; damaged ones start afresh" dev test tests/running/test_checkpoint.py
 [ -n "$quick" ] || block "kill -9 at any moment" dev test tests/running/test_checkpoint.py -m slow

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("undrawn")
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("device", "gpu"), ("workers", "0"), ("executor", "slurm"), ("beam", "0"), ("dtype", "float16")]
+    ("name", "value"), [("device", "gpu"), ("workers", "0"), ("executor", "ray"), ("beam", "0"), ("dtype", "float16")]
 )
 def test_a_slip_of_the_pen_is_named_before_any_file_is_read(name: str, value: str, tmp_path: Path) -> None:
     lost = {"data": str(tmp_path / "nowhere"), "source": "de", "target": "en"}
