@@ -180,22 +180,22 @@ Workers = Annotated[int | Literal["auto"], Option("Processes; auto is one a core
 Device = Annotated[str, Option("auto, cpu, cuda, cuda:1 or mps.", WHERE)]
 Together = Annotated[
     int | Literal["auto"],
-    Option("Runs of one shape trained at once, without checkpoints; auto: 16 on a GPU, else 1.", WHERE, "N"),
+    Option("Runs of one shape trained at once; auto: 16 on a GPU.", WHERE, "N"),
 ]
 KernelPath = Annotated[Kernels, Option("fused (C++, where it was built) or python: equal to rounding.", WHERE)]
 Dtype = Annotated[spec.Dtype, Option("float32 or float64.", WHERE)]
 Executor = Annotated[
     Literal["processes", "dask", "slurm", "inline"],
-    Option("processes (here), dask or slurm (your cluster), or inline.", WHERE),
+    Option("processes, dask, slurm or inline.", WHERE),
 ]
 Scheduler = Annotated[
     str | None,
-    Option("Dask's address, tcp://host:8786; what a run asks of Slurm: partition=long,time=60,mem=4.", WHERE, "URL"),
+    Option("tcp://host:8786 of Dask; of Slurm partition=long,time=60,mem=4.", WHERE, "WHERE"),
 ]
 Sharded = Annotated[
     str | None,
     Option(
-        "Of several commands on one store: begin with this part of the runs, then help; slurm: an array's task.",
+        "Begin with this part of the runs, 2/4; slurm: of a job array.",
         WHERE,
         "I/N",
         envvar="STABKIT_SHARD",

@@ -65,8 +65,8 @@ def executor(options: Mapping[str, Any]) -> tuple[str, ExecutorOptions]:
     return name, ExecutorOptions(
         workers=many if options["workers"] == "auto" else ranges.whole("--workers", options["workers"], 1, 1024),
         run_timeout=ranges.real("--run-timeout", options["run_timeout"], 0.0, 1e9) or None,
-        scheduler=_scheduler(name, options["scheduler"] or ""),
-        shard=shard(options["shard"] or ""),
+        scheduler=_scheduler(name, str(options["scheduler"] or "")),
+        shard=shard(str(options["shard"] or "")),
     )
 
 

@@ -23,7 +23,7 @@ from stabkit.running.executors.base import Answer, Tell
 from stabkit.running.plan import Map
 from stabkit.running.work import Job
 from stabkit.spec import RunSpec
-from stabkit.storage.claims import Claim
+from stabkit.storage.claims import Busy
 
 
 def grouped(execute: Map, most: int, workers: int) -> Map:
@@ -43,7 +43,7 @@ def grouped(execute: Map, most: int, workers: int) -> Map:
                     continue
                 for run_id, said in json.loads(answer).items():  # a word, or who else is at it
                     each = next(each for each in job["jobs"] if each["id"] == run_id)
-                    yield each, Claim(**said) if isinstance(said, dict) else said
+                    yield each, Busy(**said) if isinstance(said, dict) else said
 
     return map
 

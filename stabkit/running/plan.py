@@ -14,7 +14,7 @@ from typing import Generic, Literal, Protocol, TypeVar
 
 from stabkit.running.executors.base import ATTEMPTS, Answer, Lost, LostKind, Tell
 from stabkit.running.work import Job
-from stabkit.storage.claims import LOOK, Claim, Freed
+from stabkit.storage.claims import LOOK, Busy, Freed
 from stabkit.storage.folder import CorruptFolder, OldFolder
 from stabkit.storage.shelf import Shelf
 
@@ -179,7 +179,7 @@ def settled(
 ) -> Generator[tuple[Job, str | Lost], None, None]:
     """Every job with its last answer: one that is lost is tried again, ATTEMPTS times in all. One that another command
     is at is given again when it is held no more, unless `stored` says that there is nothing left to do."""
-    held, freed, said = dict[str, tuple[Job, Claim]](), Freed(), False
+    held, freed, said = dict[str, tuple[Job, Busy]](), Freed(), False
     while jobs or held:
         if not jobs:
             if not said:
@@ -197,7 +197,7 @@ def settled(
         again: list[Job] = []
         with closing(execute(jobs, tell)) as answers:  # workers end before the store is read
             for job, answer in answers:
-                if isinstance(answer, Claim):
+                if isinstance(answer, Busy):
                     held[job["id"]] = job, answer
                     continue
                 if not isinstance(answer, Lost):
@@ -213,7 +213,7 @@ def settled(
         jobs = again
 
 
-def _freed(held: dict[str, tuple[Job, Claim]], freed: Freed) -> list[Job]:
+def _freed(held: dict[str, tuple[Job, Busy]], freed: Freed) -> list[Job]:
     """Take out those that nobody is at any more."""
     turns = {name: freed.turn(claim) for name, (_, claim) in held.items()}
     return [{**held.pop(name)[0], "over": turn} for name, turn in turns.items() if turn is not None]

@@ -45,7 +45,7 @@ FOLDER = ".claims"
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class Busy:
     """A claim that was found held."""
 
     root: str
@@ -62,7 +62,7 @@ class Claim:
 class Claimed(Exception):
     """Somebody else is at work on it."""
 
-    def __init__(self, claim: Claim) -> None:
+    def __init__(self, claim: Busy) -> None:
         super().__init__(f"{claim.name} is being made by process {claim.pid} of {claim.machine}")
         self.claim = claim
 
@@ -127,7 +127,7 @@ class Freed:
         self.limit = limit
         self.seen: dict[tuple[str, str], tuple[bytes, float]] = {}
 
-    def turn(self, claim: Claim) -> int | None:
+    def turn(self, claim: Busy) -> int | None:
         """What to call `held` with as `over`: −1 where nobody holds it, the turn of a holder that is gone; None where
         it is held."""
         root, now = Path(claim.root), time.monotonic()
@@ -242,8 +242,8 @@ def _write(path: Path, holder: _Holder, beat: int, flags: int = 0) -> None:
         os.close(handle)
 
 
-def _claim(root: Path, name: str, turn: int, holder: _Holder) -> Claim:
-    return Claim(str(root), name, turn, holder.machine.partition(" ")[0], holder.pid)
+def _claim(root: Path, name: str, turn: int, holder: _Holder) -> Busy:
+    return Busy(str(root), name, turn, holder.machine.partition(" ")[0], holder.pid)
 
 
 def _remove(path: Path) -> None:

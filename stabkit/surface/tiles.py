@@ -46,8 +46,8 @@ def tile(job: dict[str, Any], tell: Callable[[dict[str, Any]], None], task: Call
     spec = specs.from_json(job["spec"])
     shelf = Shelf(SURFACE, Path(job["out"]))
     with shelf.held(job["id"], job.get("over", -1)):
-        made = Tiles(shelf, spec).read(job["name"], job["first"], job["last"]) is not None or spec.surface_id in shelf
-        if not made:  # by another command meanwhile
+        made = Tiles(shelf, spec).read(job["name"], job["first"], job["last"]) is not None
+        if not made and shelf.load_if_sound(spec.surface_id) is None:  # nor whole by another command meanwhile
             Tiles(shelf, spec).save(job["name"], _computed(job, spec, task))
     return job["id"], "done"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import xml.etree.ElementTree as ET
 from dataclasses import replace
 from pathlib import Path
@@ -152,7 +153,11 @@ def test_a_finished_tile_is_not_computed_again_and_a_damaged_one_is(tmp_path: Pa
     path.write_bytes(path.read_bytes()[:-1] + b"x")
     with pytest.raises(CorruptFolder):
         shelf.load(surface.surface_id)
-    work.do(first[0], lambda event: None)
+    tile = tmp_path / "tile"
+    shutil.copytree(tmp_path / "surfaces" / surface.surface_id, tile)
+    work.do(first[0], lambda event: None)  # puts the corrupt one aside, as the plan does
+    assert surface.surface_id not in shelf
+    shutil.copytree(tile, tmp_path / "surfaces" / surface.surface_id)
     half = tmp_path / "surfaces" / ".partial" / surface.surface_id / "rows-0-1.npz"
     half.write_bytes(half.read_bytes()[:50])
     other = Tiles(shelf, surface.spec).folder() / "rows-1-2.npz"

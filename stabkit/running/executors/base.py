@@ -9,7 +9,7 @@ from typing import Literal
 from stabkit.errors import StabkitError
 from stabkit.running.shard import Shard
 from stabkit.running.work import Event, Job
-from stabkit.storage.claims import Claim
+from stabkit.storage.claims import Busy
 
 Tell = Callable[[Event], None]
 LostKind = Literal["error", "died", "timeout", "cancelled", "given up"]
@@ -54,5 +54,5 @@ class Lost:
         return f"{self.reason} (attempt {self.attempt} of {ATTEMPTS})" if self.attempt else self.reason
 
 
-Answer = tuple[Job, str | Lost | Claim]
+Answer = tuple[Job, str | Lost | Busy]
 """A job and its outcome, why it has none, or who else is at it."""

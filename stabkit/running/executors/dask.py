@@ -23,7 +23,7 @@ from stabkit.running.executors.base import Answer, ExecutorOptions, Lost, LostKi
 from stabkit.running.executors.relayed import Vendors
 from stabkit.running.work import Event, Job
 from stabkit.storage import claims
-from stabkit.storage.claims import Claim
+from stabkit.storage.claims import Busy
 
 ANSWER_SECONDS = 5
 """How long a scheduler may take to answer."""
@@ -107,7 +107,7 @@ async def _asked(address: str) -> None:
             raise ValueError("it is a part of Dask, but no scheduler")
 
 
-def _answer(future: Any) -> tuple[str | Lost | Claim, str]:
+def _answer(future: Any) -> tuple[str | Lost | Busy, str]:
     """What a finished task says, and the vendor of the processor that it ran on."""
     if future.status != "finished":
         error = future.exception(timeout=5) if future.status == "error" else None

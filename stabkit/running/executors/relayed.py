@@ -15,7 +15,7 @@ from stabkit.running.executors import processes
 from stabkit.running.executors.base import ExecutorOptions, Lost, Tell
 from stabkit.running.work import Job
 from stabkit.storage import claims
-from stabkit.storage.claims import Claim
+from stabkit.storage.claims import Busy
 
 FINAL = {"UsageError": UsageError, "StoreError": StoreError}
 MIXED = "their matrix products come from different libraries, so runs agree to rounding, not to the bit"
@@ -34,7 +34,7 @@ def looked_after(
         reason = f"{here} does not see {job['out']}: --out must be on storage that every worker shares"
         return {"lost": reason, "kind": "error", "final": "StoreError"}
     for _, answer in processes.map([job], tell, ExecutorOptions(run_timeout=run_timeout), wanted=wanted):
-        if isinstance(answer, Claim):
+        if isinstance(answer, Busy):
             return {"claimed": answer.to_json()}
         if isinstance(answer, Lost):
             return {"lost": answer.reason, "kind": answer.kind, "final": type(answer.error).__name__}
@@ -42,12 +42,12 @@ def looked_after(
     return {"lost": "not wanted any more", "kind": "cancelled", "final": ""}
 
 
-def answer(said: Mapping[str, Any]) -> str | Lost | Claim:
+def answer(said: Mapping[str, Any]) -> str | Lost | Busy:
     """Here: what `looked_after` said, as an executor gives it."""
     if "done" in said:
         return str(said["done"])
     if "claimed" in said:
-        return Claim(**said["claimed"])
+        return Busy(**said["claimed"])
     final = FINAL.get(said["final"])
     return Lost(said["kind"], said["lost"], final(said["lost"]) if final else None)
 

@@ -43,7 +43,7 @@ SEEN = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class SlurmOptions:
     """What `--scheduler` says: `partition=long,time=120,mem=8,account=x`, every option of sbatch's."""
 
     cluster: str
@@ -52,7 +52,7 @@ class Asked:
     """submitit's."""
 
 
-def asked(text: str) -> Asked:
+def asked(text: str) -> SlurmOptions:
     """Of `--scheduler`; raises UsageError for what is no list of NAME=VALUE."""
     pairs = [item.partition("=") for item in text.split(",") if item]
     if any(not NAME.fullmatch(name) or not sign or not value for name, sign, value in pairs):
@@ -63,7 +63,7 @@ def asked(text: str) -> Asked:
     if cluster not in ("slurm", "local") or not all(value.isascii() and value.isdigit() for value in numbers.values()):
         raise UsageError(f"--scheduler: time is in minutes and mem in gigabytes, whole numbers; got {text[:60]!r}")
     parameters: dict[str, Any] = {name: int(value) for name, value in numbers.items()}
-    return Asked(cluster, parameters | ({"slurm_additional_parameters": given} if given else {}))
+    return SlurmOptions(cluster, parameters | ({"slurm_additional_parameters": given} if given else {}))
 
 
 def map(jobs: Sequence[Job], tell: Tell, where: ExecutorOptions) -> Generator[Answer, None, None]:
