@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from stabkit.figures.shared.words import short
 from stabkit.report.frame import template
 from stabkit.results.intervals import Interval
 from stabkit.results.transfer import Transfer
@@ -76,9 +75,10 @@ def page(known: Rows) -> str:
         compared=len(known_best),
         near=sum(case.off <= NEAR for case in known_best),
         inside=sum(map(_inside, known_best)),
+        overlap=sum(map(_overlap, known_best)),
         factor=f"{NEAR:g}",
-        median=short(statistics.median(finite)) if finite else "",
-        worst=short(max(finite)) if finite else "",
+        median=_nats(statistics.median(finite)) if finite else "",
+        worst=_nats(max(finite)) if finite else "",
         diverge=len(losses) - len(finite),
         beyond=len(known_best) - len(losses),
         steps=STEPS,
@@ -90,6 +90,12 @@ def _inside(one: HeldOut) -> bool:
     """Whether the best there lies within the interval that was predicted."""
     assert one.rate is not None and one.valley.best is not None
     return one.rate.low <= one.valley.best.value <= one.rate.high
+
+
+def _overlap(one: HeldOut) -> bool:
+    """Whether its interval and the predicted one have a rate in common."""
+    assert one.rate is not None and one.valley.best is not None
+    return one.rate.low <= one.valley.best.high and one.valley.best.low <= one.rate.high
 
 
 def _row(one: HeldOut) -> tuple[str, ...]:
@@ -116,4 +122,8 @@ def _number(number: Interval | None) -> str:
         return "–"
     if math.isinf(number.value):
         return "does not train"
-    return f"{number.value:+.3f} ({number.low:+.3f} to {number.high:+.3f})".replace("-", "−")
+    return f"{_nats(number.value)} ({_nats(number.low)} to {_nats(number.high)})"
+
+
+def _nats(value: float) -> str:
+    return f"{value:+.3f}".replace("-", "−")
