@@ -36,7 +36,7 @@ def function(option: str, text: str) -> Callable[..., Any]:
     except SystemExit as error:
         guard = 'put what is to run as a script under if __name__ == "__main__"'
         raise UsageError(f"{option}: importing {module} ended with {told(error)}; {guard}") from error
-    except Exception as error:
+    except Exception as error:  # the user's own
         raise UsageError(f"{option}: importing {module} raised {told(error)}") from error
     attribute = getattr(imported, name, None)
     if attribute is None:

@@ -42,7 +42,7 @@ class Evaluator:
             )
         try:
             self.model = copy.deepcopy(model)
-        except Exception as error:
+        except Exception as error:  # the user's own
             raise UsageError(f"the model cannot be copied ({type(error).__name__}: {error})") from error
         self.model.eval()
         self.model.requires_grad_(False)

@@ -233,7 +233,7 @@ class Watch:
         """End together with the other processes where the watch of any has failed."""
         try:
             failed = distributed.failed_anywhere(bool(self._failed), self.model)
-        except Exception as error:
+        except Exception as error:  # of torch's, or of another process's: the watch ends, training goes on
             failed, self._failed = True, self._failed or f"{type(error).__name__}: {first_line(error)}"
         if failed:
             self._stop(self._failed or "the watch of another process failed")
