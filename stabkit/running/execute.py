@@ -1,6 +1,6 @@
 """A request executed: train what is missing, translate, draw surfaces; a listener follows the progress.
 
-The store's lock and the signals are the caller's: a command that executes several requests holds them once.
+Signals are the caller's.
 """
 
 from __future__ import annotations

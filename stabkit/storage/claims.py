@@ -79,9 +79,10 @@ class _Holder:
     @property
     def gone(self) -> bool:
         """Whether it can be seen from here that it is no more."""
-        return self.machine == machine() and _started(self.pid) != self.started
+        return self.machine == machine() and self.pid > 0 and _started(self.pid) not in (self.started, UNSEEN)
 
 
+UNSEEN = "unseen"
 UNKNOWN = _Holder("", 0, "", "")
 """Of a file that cannot be read: it is gone when it has not changed for long."""
 
@@ -162,20 +163,20 @@ def machine() -> str:
 
 
 def _started(pid: int) -> str:
-    """When a process was started, in the system's own count; "" of one that is no more."""
+    """When a process was started, in the system's own count; "" of one that is no more, UNSEEN of one that is there and
+    hidden from us (another user's, or a system without /proc)."""
     try:
         state, *words = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
         return "" if state in b"ZX" else words[18].decode()
     except (OSError, ValueError, IndexError):
-        if os.path.isdir("/proc/self"):
-            return ""
+        pass
     try:
         os.kill(pid, 0)
     except (ProcessLookupError, OverflowError):
         return ""
     except OSError:
         pass
-    return "unknown"
+    return UNSEEN
 
 
 def _take(root: Path, name: str, over: int) -> tuple[int, Path, _Holder]:
