@@ -59,7 +59,7 @@ def _tried(job: dict[str, Any], function: Callable[..., Any], shelf: Shelf[Model
     names = ("factory", "depth", "width", "smallest", "seed", "lr", "warmup", "steps")
     plays = [repr(getattr(scheduler, "state_dict", dict)()) for scheduler in made.schedule.schedulers]
     trial_id = key(job, made, [{name: job[name] for name in names}, TRIAL_VERSION, repr(start), plays])
-    with shelf.held(trial_id, job.get("over", -1)):
+    with shelf.held(trial_id, job.get("over", "")):
         if shelf.load_if_sound(trial_id) is not None:
             return {"folder": trial_id, "reused": True}
         result = _updated(job, made, start, size, begin, tell)

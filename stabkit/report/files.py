@@ -42,11 +42,11 @@ def _depth(spec: RunSpec) -> str:
     return f"{n}L" if n == m else spec.depth
 
 
-def once(out: Path, path: Path, render: Callable[[], str]) -> Path:
-    """Write the page of a command in the store `out`; returns where. Of commands that end together one writes, the
-    others find it written."""
+def once(out: Path, path: Path, found: Sequence[int], render: Callable[[], str]) -> Path:
+    """Write the page of a command in the store `out`; returns where. Of commands that end together, with as much to
+    show (`found`: results and losses), one writes, the others find it written."""
     before = _signature(path)
-    with claims.awaited(out / "runs", f"page~{path.name}"):
+    with claims.awaited(out / "runs", "-".join(["page", path.stem, *map(str, found)])):
         if _signature(path) == before:
             write_file(path, render().encode())
     return path

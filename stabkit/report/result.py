@@ -139,7 +139,9 @@ class SweepResult:
         path = self.out / "reports" / files.page_name(self.name, self.specs, self.trained.surfaces)
         from stabkit.report.html import render
 
-        return files.once(self.out, path, lambda: render(self.summary, command=self.call))
+        made = self.trained
+        found = [len(one) for one in (made.runs, made.failed, made.untranslated, made.surfaces)]
+        return files.once(self.out, path, found, lambda: render(self.summary, command=self.call))
 
     def _repr_html_(self) -> str:
         """The verdict and the matrix; of single steps, which have none, the runs."""

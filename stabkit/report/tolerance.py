@@ -27,7 +27,7 @@ TITLE = "Which rate does each depth tolerate?"
 def write(searched: Searched, asked: Request, command: str) -> Path:
     """Write the page; returns where."""
     path = asked.out / "reports" / page_name("tolerance", asked.specs)
-    return once(asked.out, path, lambda: render(searched, command))
+    return once(asked.out, path, [len(searched.runs), len(searched.failed)], lambda: render(searched, command))
 
 
 @np.errstate(all="ignore")

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from stabkit.figures.depth.transfer import PICTURE
-from stabkit.figures.shared.words import percent, plain, short
+from stabkit.figures.shared.words import listed, percent, plain, short
 from stabkit.report.cards import card
 from stabkit.report.files import once
 from stabkit.report.frame import ASSETS, shell, template
 from stabkit.results.intervals import Interval
-from stabkit.results.transfer import Transfer
+from stabkit.results.transfer import Transfer, Verdict
 from stabkit.results.valley import Valley
 from stabkit.results.words import scientific
 from stabkit.running.transfer import RatesSearched
@@ -50,13 +50,20 @@ RATE = (
     "The rate is that of the first group of the optimiser at the smallest size; a factory's other groups and sizes "
     "keep their own proportion to it."
 )
+WHAT: Mapping[Verdict, str] = {
+    "carries": "the best rate of {} carries",
+    "drifts": "that of {} drifts",
+    "cannot tell": "of {} these runs cannot tell",
+}
 VALLEY_HEADS = ("best rate", "loss there", "highest that trains")
 CASE_HEADS = ("drift", "lost by keeping it", "of the gain", "verdict")
 
 
 def write(searched: RatesSearched, out: Path, name: str, command: str) -> Path:
     """Write the page; returns where."""
-    return once(out, out / "reports" / f"{name}.html", lambda: render(searched, command))
+    found = sum(len(valley.trials) for case in searched.found for valley in case.valleys)
+    path = out / "reports" / f"{name}.html"
+    return once(out, path, [found, len(searched.failed)], lambda: render(searched, command))
 
 
 @np.errstate(all="ignore")
@@ -65,6 +72,7 @@ def render(searched: RatesSearched, command: str) -> str:
     plan = searched.plan
     return template(ASSETS / "transfer.html.j2").render(
         **shell(TITLE, command, answer(searched)),
+        sentences=sentences(searched),
         valley_heads=VALLEY_HEADS,
         valleys=valleys(searched),
         case_heads=CASE_HEADS,
@@ -88,13 +96,30 @@ def render(searched: RatesSearched, command: str) -> str:
 
 
 def answer(searched: RatesSearched) -> str:
-    """One sentence a case."""
-    return "; ".join(_said(case, searched.left) for case in searched.found) + "."
+    """One sentence: of a case what it came to, of several who carries, who drifts and of whom it is open."""
+    if len(searched.found) == 1:
+        return f"{_said(searched.found[0], searched.left)}."
+    by_verdict: dict[Verdict, list[str]] = {}
+    for case in searched.found:
+        by_verdict.setdefault(case.verdict, []).append(case.label)
+    parts = [f"{WHAT[verdict].format(listed(*by_verdict[verdict]))}" for verdict in WHAT if verdict in by_verdict]
+    return f"{_where(searched.found[0]).capitalize()}, {'; '.join(parts)}."
+
+
+def sentences(searched: RatesSearched) -> list[str]:
+    """A sentence a case, of several."""
+    return [f"{_said(case, searched.left)}." for case in searched.found] if len(searched.found) > 1 else []
+
+
+def _where(case: Transfer) -> str:
+    """`from 6 to 48 layers`."""
+    unit = "layers" if case.axis == "depth" else "wide"
+    return f"from {case.valleys[0].size} to {case.valleys[-1].size} {unit}"
 
 
 def _said(case: Transfer, left: int) -> str:
     first, last = case.valleys[0], case.valleys[-1]
-    where = f"from {first.size} to {last.size}{' layers' if case.axis == 'depth' else ' wide'}"
+    where = _where(case)
     if case.verdict == "carries":
         return (
             f"{case.label}'s best rate carries {where}: keeping {_rung(first)} loses {_interval(case.regret)} nats at "
@@ -131,12 +156,13 @@ def why(case: Transfer, left: int) -> str:
     if edges := [valley.size for valley in valleys if valley.edge]:
         return f"at {_listed(edges)} the lowest loss is next to a rate that diverges: there is no bottom to compare"
     if flat := [valley.size for valley in valleys if not valley.best]:
-        return f"at {_listed(flat)} the loss hardly depends on the rate"
+        kept = f"; keeping {_rung(first)} loses {_interval(case.regret)} nats at {last.size}" if case.regret else ""
+        return f"at {_listed(flat)} the seeds differ too much, next to what the rate changes, to know the best{kept}"
     if case.regret is None:
         return f"{_rung(first)}, the best at {first.size}, diverges at {last.size} in some seeds"
     return (
-        f"keeping {_rung(first)} loses {_interval(case.regret)} nats, shown to be neither no more than noise "
-        f"({short(case.threshold)}) nor a drift"
+        f"keeping {_rung(first)} loses {_interval(case.regret)} nats, which may be noise ({short(case.threshold)}) or "
+        "more; further --seeds narrow it"
     )
 
 
@@ -204,11 +230,18 @@ def cases(searched: RatesSearched) -> list[CaseRow]:
             case.label,
             f"{_letter(case)}^{_interval(case.drift)}" if case.drift else "–",
             "does not train" if case.regret and math.isinf(case.regret.value) else _interval(case.regret),
-            percent(case.regret.value / case.gain) if case.regret and case.gain > 0 else "–",
+            _share(case),
             case.verdict,
         )
         for case in searched.found
     ]
+
+
+def _share(case: Transfer) -> str:
+    """Of what the largest gains, where it gains more than noise and something is lost."""
+    if not case.regret or not case.gain > case.threshold:
+        return "–"
+    return percent(max(0.0, case.regret.value) / case.gain)
 
 
 def _best(valley: Valley) -> str:

@@ -23,8 +23,10 @@ Verdict = Literal["carries", "drifts", "cannot tell"]
 SPREAD = 5.0
 """Times the scatter around the parabolas that a threshold is at most. The difference of two rates, a seed, scatters by
 √2 of it, and Student's interval over three seeds reaches 2.5 times that: what is at rest can be shown to be."""
-LEAST = 0.001
-"""Of the loss that a threshold is at least."""
+LEAST, MOST = 0.001, 0.02
+"""Of the loss that a threshold is at least, and at most: seeds that differ by more cannot show that a rate carries."""
+ENOUGH = 3
+"""Sizes of several with a best rate that make a law."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,8 +63,9 @@ class Transfer:
 
     @cached_property
     def _lines(self) -> dict[int, Line]:
-        """{seed: the line through its best rates, in log2 of both}; none of fewer than two sizes with a best rate."""
-        if len(self.found) < 2:
+        """{seed: the line through its best rates, in log2 of both}; none where some sizes lack one and fewer than ENOUGH
+        have one."""
+        if len(self.found) < min(len(self.valleys), ENOUGH):
             return {}
         return {seed: line(*zip(*points, strict=True)) for seed, points in self._points.items()}
 
@@ -74,7 +77,7 @@ class Transfer:
 
     @property
     def drift(self) -> Interval | None:
-        """p of best ∝ size^p, over seeds; None of fewer than two sizes with a best rate."""
+        """p of best ∝ size^p, over seeds; None where too few sizes have a best rate."""
         return slope(self._points) if self._lines else None
 
     def predicted(self, size: int) -> Interval | None:
@@ -112,22 +115,26 @@ class Transfer:
         if not scatters or any(valley.alike for valley in searched):
             return math.nan
         noise = min(math.sqrt(squares / degrees), SPREAD * math.sqrt(statistics.fmean(s**2 for s in scatters)))
-        return max(noise, LEAST * abs(self.valleys[-1].loss))
+        loss = abs(self.valleys[-1].loss)
+        return min(max(noise, LEAST * loss), MOST * loss)
 
     @property
     def verdict(self) -> Verdict:
-        """`carries`: the whole interval of the regret lies below the threshold. `drifts`: the regret lies above it, is
-        shown to be above 0, and the best rate is shown to move, or the smallest's does not train at the largest."""
+        """`carries`: the whole interval of the regret lies below the threshold. `drifts`: all of it lies above; or the
+        regret does, is shown to be above 0, and the best rate is shown to move; or the smallest's does not train at the
+        largest."""
         regret, drift = self.regret, self.drift
         if regret is None or math.isnan(self.threshold) or self.valleys[0].best is None:
             return "cannot tell"
         if math.isinf(regret.value):
             return "drifts"
-        if self.valleys[-1].best is None or drift is None or math.isnan(regret.high):
+        if self.valleys[-1].best is None or math.isnan(regret.high):
             return "cannot tell"
         if regret.high <= self.threshold:
             return "carries"
-        moves = drift.low > 0 or drift.high < 0
+        if regret.low > self.threshold:
+            return "drifts"
+        moves = drift is not None and (drift.low > 0 or drift.high < 0)
         return "drifts" if regret.low > 0 and regret.value > self.threshold and moves else "cannot tell"
 
     def to_json(self) -> dict[str, Any]:

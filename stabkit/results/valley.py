@@ -6,6 +6,9 @@ side, moved until the lowest mean is in the middle; and upward with the first se
 
     loss_s(x) = a_s + b_s·x + c·x²,  x = log2 rate,  within the window of the minimum, one c for all seeds
     best_s    = −b_s/2c,  and the best rate is the mean over seeds, with Student's interval (95 %)
+
+Where the losses do not follow a parabola, but both ends of the window are shown to lie above its middle, a seed's best
+is the bottom of the parabola through its lowest rung and that one's neighbours.
 """
 
 from __future__ import annotations
@@ -200,18 +203,46 @@ class Valley:
     @cached_property
     def by_seed(self) -> dict[int, float]:
         """{seed: its best rate in log2}; none where the valley has no bottom within the window."""
-        if not self.found or self.rim or self.edge or self._fit is None or not self._fit.bends:
+        if not self.found or self.rim or self.edge or self._fit is None:
             return {}
+        if not self._fit.bends:
+            return self._pinned if self._rises else {}
         ends = math.log2(self.rungs[self.window[0]]), math.log2(self.rungs[self.window[-1]])
         bottoms = self._fit.bottoms
         return bottoms if all(ends[0] <= bottom <= ends[1] for bottom in bottoms.values()) else {}
+
+    @property
+    def _rises(self) -> bool:
+        """Whether both ends of the window are shown to lie above its middle, seed by seed (of one seed: lie)."""
+        for end in (self.window[0], self.window[-1]):
+            rise = Interval.of([self.trials[end, s].loss - self.trials[self.middle, s].loss for s in self.seeds])
+            if not (rise.value if len(self.seeds) == 1 else rise.low) > 0:
+                return False
+        return True
+
+    @property
+    def _pinned(self) -> dict[int, float]:
+        """{seed: the bottom through its lowest rung and its neighbours, in log2}; none where one is at an end."""
+        found = {}
+        for seed in self.seeds:
+            lowest = min(self.window, key=lambda i: self.trials[i, seed].loss)
+            if lowest in (self.window[0], self.window[-1]):
+                return {}
+            x = [math.log2(self.rungs[i]) for i in (lowest - 1, lowest, lowest + 1)]
+            y = [self.trials[i, seed].loss for i in (lowest - 1, lowest, lowest + 1)]
+            if not all(map(math.isfinite, y)):
+                return {}
+            c, b, _ = np.polyfit(np.array(x) - x[1], y, 2).tolist()
+            found[seed] = x[1] - (min(max(b / (2 * c), x[1] - x[2]), x[1] - x[0]) if c > 0 else 0.0)
+        return found
 
     @property
     def best(self) -> Interval | None:
         """The best rate; None where the losses have no bottom that can be known."""
         if not self.by_seed or self._fit is None:
             return None
-        return Interval.of(list(self.by_seed.values()), self._fit.shared).turned(lambda x: 2**x)
+        shared = self._fit.shared if self._fit.bends else 0.5 / OCTAVE  # of a rung: half of it at least
+        return Interval.of(list(self.by_seed.values()), shared).turned(lambda x: 2**x)
 
     def lost(self, rung: int) -> Interval | None:
         """Nats that a rung which every seed has tried loses to the best, seed by seed, that best chosen by the others;

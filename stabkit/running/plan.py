@@ -5,6 +5,7 @@ specs → `plan` → jobs that the store lacks → executor → `complete` → r
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Sequence
@@ -14,7 +15,7 @@ from typing import Generic, Literal, Protocol, TypeVar
 
 from stabkit.running.executors.base import ATTEMPTS, Answer, Lost, LostKind, Tell
 from stabkit.running.work import Job
-from stabkit.storage.claims import LOOK, Busy, Freed
+from stabkit.storage.claims import LOOK, Busy, Claimed, Freed
 from stabkit.storage.folder import CorruptFolder, OldFolder
 from stabkit.storage.shelf import Shelf
 
@@ -114,7 +115,7 @@ def plan(specs: Sequence[S], work: Work[S, T], *, repair: bool = True) -> Plan[S
                 ready[name] = shelf.load(name)
                 continue
             except (CorruptFolder, OldFolder) as error:
-                after = f"; moved to {shelf.quarantine(name)}, {work.again}" if repair else ""
+                after = f"; {_aside(shelf, name)}, {work.again}" if repair else ""
                 corrupt.append(f"corrupt {work.kind}: {error}{after}")
         reasons = work.attempts.reasons(name)
         if len(reasons) >= ATTEMPTS:
@@ -125,6 +126,19 @@ def plan(specs: Sequence[S], work: Work[S, T], *, repair: bool = True) -> Plan[S
     return Plan(
         work=work, specs=list(specs), ready=ready, missing=missing, jobs=jobs, corrupt=corrupt, given_up=given_up
     )
+
+
+def _aside(shelf: Shelf[T], name: str) -> str:
+    """Put a folder that failed its check aside, unless another command is at it, or has made it anew meanwhile."""
+    try:
+        with shelf.held(name):
+            try:
+                shelf.load(name)
+            except (CorruptFolder, OldFolder):
+                return f"moved to {shelf.quarantine(name)}"
+            return "sound again"
+    except Claimed:
+        return "another command is at it"
 
 
 def complete(
@@ -150,7 +164,7 @@ def complete(
         ended(spec, ending)
 
     def stored(job: Job) -> bool:
-        return work.shelf is not None and work.name(spec_of[job["id"]]) in work.shelf
+        return work.shelf is not None and work.shelf.load_if_sound(work.name(spec_of[job["id"]])) is not None
 
     with closing(settled([job for _, job in planned.jobs], execute, tell, work.attempts, stored)) as answers:
         for job, answer in answers:
@@ -175,21 +189,34 @@ def complete(
 
 
 def settled(
-    jobs: Sequence[Job], execute: Map, tell: Tell, attempts: Attempts, stored: Callable[[Job], bool] = lambda job: False
+    jobs: Sequence[Job],
+    execute: Map,
+    tell: Tell,
+    attempts: Attempts,
+    stored: Callable[[Job], bool] = lambda job: False,
+    patience: float = math.inf,
 ) -> Generator[tuple[Job, str | Lost], None, None]:
     """Every job with its last answer: one that is lost is tried again, ATTEMPTS times in all. One that another command
-    is at is given again when it is held no more, unless `stored` says that there is nothing left to do."""
-    held, freed, said = dict[str, tuple[Job, Busy]](), Freed(), False
+    is at is given again when it is held no more, unless `stored` says that there is nothing left to do; after waiting
+    `patience` seconds with nothing else to do it is given up without an answer."""
+    held, freed, since = dict[str, tuple[Job, Busy]](), Freed(), math.inf
     while jobs or held:
-        if not jobs:
-            if not said:
-                said = True
-                tell({"id": "", "note": f"waiting for other commands, which are at {len(held)} of these"})
+        if jobs:
+            since = math.inf
+        else:
+            if math.isinf(since):
+                since = time.monotonic()
+                tell({"id": "", "note": f"waiting: other commands are making {len(held)} of these"})
+            if time.monotonic() - since > patience:
+                return
             time.sleep(LOOK)
         jobs = list(jobs)
-        for job in _freed(held, freed):
+        for job in _freed(held, freed, tell):
+            tried = attempts.reasons(job["id"])
             if stored(job):
                 yield job, ""
+            elif len(tried) >= ATTEMPTS:  # by the others
+                yield job, Lost("given up", tried[-1], attempt=len(tried))
             else:
                 jobs.append(job)
         if not jobs:
@@ -207,13 +234,21 @@ def settled(
                     raise answer.error
                 attempt = attempts.note(job["id"], answer)
                 if attempt < ATTEMPTS:
-                    again.append(job)
+                    again.append({name: value for name, value in job.items() if name != "over"})
                 else:
-                    yield job, replace(answer, attempt=attempt)
+                    yield job, replace(answer, attempt=min(attempt, ATTEMPTS))
         jobs = again
 
 
-def _freed(held: dict[str, tuple[Job, Busy]], freed: Freed) -> list[Job]:
+def _freed(held: dict[str, tuple[Job, Busy]], freed: Freed, tell: Tell) -> list[Job]:
     """Take out those that nobody is at any more."""
-    turns = {name: freed.turn(claim) for name, (_, claim) in held.items()}
-    return [{**held.pop(name)[0], "over": turn} for name, turn in turns.items() if turn is not None]
+    free = list[Job]()
+    for name, (job, busy) in list(held.items()):
+        over = freed.over(busy)
+        if over is not None:
+            del held[name]
+            free.append({**job, "over": over})
+            if over:
+                said = f"process {busy.pid} of {busy.machine}, which was at it, is gone: it is taken over"
+                tell({"id": name, "note": f"{name}: {said}"})
+    return free

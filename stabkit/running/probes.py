@@ -159,7 +159,7 @@ def cures(request: ProbeRequest, lr: float, execute: Map, limit: float, probing:
     tried: dict[str, Cure] = {}
     with probing(len(specs)) as (tell, ended):
         jobs, attempts = [asked.job(spec) for spec in specs.values()], CommandAttempts("error", "died", "timeout")
-        with closing(plan.settled(jobs, execute, tell, attempts)) as answers:
+        with closing(plan.settled(jobs, execute, tell, attempts, patience=limit)) as answers:
             for job, answer in answers:
                 ending = answer if isinstance(answer, Lost) else _read(shelf, answer)
                 ended(specs[job["id"]], ending)

@@ -50,7 +50,8 @@ class Busy:
 
     root: str
     name: str
-    turn: int
+    over: str
+    """What `held` takes where its holder is found to be gone: its turn, and what tells it from every other holder."""
     machine: str
     pid: int
 
@@ -78,8 +79,11 @@ class _Holder:
 
     @property
     def gone(self) -> bool:
-        """Whether it can be seen from here that it is no more."""
-        return self.machine == machine() and self.pid > 0 and _started(self.pid) not in (self.started, UNSEEN)
+        """Whether it can be seen from here that it is no more: proof that it lives is not asked for."""
+        if self.machine != machine() or self.pid <= 0:
+            return False
+        now = _started(self.pid)
+        return not now or (UNSEEN not in (now, self.started) and now != self.started)
 
 
 UNSEEN = "unseen"
@@ -88,27 +92,29 @@ UNKNOWN = _Holder("", 0, "", "")
 
 
 @contextmanager
-def held(root: Path, name: str, over: int = -1) -> Iterator[None]:
+def held(root: Path, name: str, over: str = "") -> Iterator[None]:
     """Hold the claim on a name, while this lasts; raises Claimed where another does, StoreError where none can be made.
 
-    `over`: the turn whose holder was found to be gone (`Freed`).
+    `over`: of a holder that was found to be gone (`Freed`).
     """
-    turn, path, holder = _take(root, name, over)
-    _HEART.beat_for(path, holder)
+    before, turn, mine = _take(root, name, over)
+    path = _path(root, name, turn)
+    _HEART.beat_for(path, mine)
     try:
         yield
     finally:
-        _HEART.leave(path)
-        with suppress(StoreError):  # what cannot be removed is taken over when this process is no more
-            for lower in sorted(_turns(root, name)):
-                if lower <= turn:  # the highest last: who looks meanwhile finds it held
-                    _remove(_place(root) / f"{name}.{lower}")
+        if os.getpid() == mine.pid:  # a child that was forked holds nothing
+            _HEART.leave(path)
+            with suppress(StoreError):  # what cannot be removed is taken over when this process is no more
+                for lower, holder in sorted(_turns(root, name).items()):
+                    if holder == ({**before, turn: mine}).get(lower):  # ours comes last: who looks meanwhile sees it
+                        _remove(_path(root, name, lower))
 
 
 @contextmanager
 def awaited(root: Path, name: str) -> Iterator[None]:
     """The same, for what takes seconds: waits until nobody else holds it."""
-    freed, over = Freed(), -1
+    freed, over = Freed(), ""
     with ExitStack() as mine:
         while True:
             try:
@@ -116,8 +122,7 @@ def awaited(root: Path, name: str) -> Iterator[None]:
                 break
             except Claimed as error:
                 time.sleep(LOOK)
-                turn = freed.turn(error.claim)
-                over = -1 if turn is None else turn
+                over = freed.over(error.claim) or ""
         yield
 
 
@@ -128,22 +133,34 @@ class Freed:
         self.limit = limit
         self.seen: dict[tuple[str, str], tuple[bytes, float]] = {}
 
-    def turn(self, claim: Busy) -> int | None:
-        """What to call `held` with as `over`: −1 where nobody holds it, the turn of a holder that is gone; None where
-        it is held."""
+    def over(self, claim: Busy) -> str | None:
+        """What to call `held` with: "" where nobody holds it, the `over` of a holder that is gone; None where it is
+        held."""
         root, now = Path(claim.root), time.monotonic()
         turns = _turns(root, claim.name)
         if not turns:
-            return -1
+            return ""
         turn = max(turns)
         if turns[turn].gone:
-            return turn
-        said = b"%d %s" % (turn, _bytes(_place(root) / f"{claim.name}.{turn}"))
+            return _over(turn, turns[turn])
+        said = b"%d %s" % (turn, _bytes(_path(root, claim.name, turn)))
         before, since = self.seen.get((claim.root, claim.name), (b"", now))
         if said != before:
             since = now
             self.seen[claim.root, claim.name] = said, now
-        return turn if now - since >= self.limit else None
+        return _over(turn, turns[turn]) if now - since >= self.limit else None
+
+
+def clear(root: Path) -> int:
+    """Remove the claims whose holder is seen to be gone, of names that nobody may ask for again; how many are left."""
+    left = 0
+    with suppress(OSError, StoreError), os.scandir(_place(root)) as entries:
+        for entry in entries:
+            gone = _holder(Path(entry.path)).gone
+            left += not gone
+            if gone:
+                _remove(Path(entry.path))
+    return left
 
 
 def there(root: Path, name: str) -> bool:
@@ -179,26 +196,26 @@ def _started(pid: int) -> str:
     return UNSEEN
 
 
-def _take(root: Path, name: str, over: int) -> tuple[int, Path, _Holder]:
-    """(turn, file, holder) of a new claim."""
+def _take(root: Path, name: str, over: str) -> tuple[Mapping[int, _Holder], int, _Holder]:
+    """(who held it before, turn, holder) of a new claim."""
     before = _turns(root, name)
     last = max(before, default=-1)
-    if before and last != over and not before[last].gone:
-        raise Claimed(_claim(root, name, last, before[last]))
+    if before and _over(last, before[last]) != over and not before[last].gone:
+        raise Claimed(_busy(root, name, last, before[last]))
     mine = _Holder(machine(), os.getpid(), _started(os.getpid()), secrets.token_hex(8))
-    path = _place(root) / f"{name}.{last + 1}"
+    path = _path(root, name, last + 1)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        _write(path, mine, 0, os.O_CREAT | os.O_EXCL)
+        _create(path, mine)
     except FileExistsError:
-        raise Claimed(_claim(root, name, last + 1, _holder(path))) from None
+        raise Claimed(_busy(root, name, last + 1, _holder(path))) from None
     except OSError as error:
         raise StoreError(f"cannot write to {root}: {error.strerror or error}") from error
     now = _turns(root, name)
     if max(now, default=-1) != last + 1 or any(before.get(turn) != now[turn] for turn in now if turn <= last):
         _remove(path)  # another looked when the name was free, and so did we: neither has it, both look again
-        raise Claimed(_claim(root, name, last + 1, mine))
-    return last + 1, path, mine
+        raise Claimed(_busy(root, name, last + 1, mine))
+    return before, last + 1, mine
 
 
 def _turns(root: Path, name: str) -> Mapping[int, _Holder]:
@@ -225,26 +242,54 @@ def _bytes(path: Path) -> bytes:
 
 
 def _holder(path: Path) -> _Holder:
+    return _parsed(_bytes(path))
+
+
+def _parsed(data: bytes) -> _Holder:
     try:
-        said = json.loads(_bytes(path))
+        said = json.loads(data)
         return _Holder(str(said["machine"]), int(said["pid"]), str(said["started"]), str(said["token"]))
     except (ValueError, KeyError, TypeError, RecursionError):
         return UNKNOWN
 
 
-def _write(path: Path, holder: _Holder, beat: int, flags: int = 0) -> None:
-    """In place, as many bytes as before: whoever reads half of it sees a change and nothing else."""
-    data = json.dumps({**asdict(holder), "beat": f"{beat:012d}"}).encode()
-    handle = os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC | flags, 0o644)
+def _text(holder: _Holder, beat: int) -> bytes:
+    """As many bytes at every beat: whoever reads half of it sees a change and nothing else."""
+    return json.dumps({**asdict(holder), "beat": f"{beat:012d}"}).encode()
+
+
+def _create(path: Path, holder: _Holder) -> None:
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
     try:
-        if os.fstat(handle).st_nlink == 1:  # another name of it: not ours to write to
-            os.pwrite(handle, data, 0)
+        os.pwrite(handle, _text(holder, 0), 0)
+    except OSError:
+        _remove(path)
+        raise
     finally:
         os.close(handle)
 
 
-def _claim(root: Path, name: str, turn: int, holder: _Holder) -> Busy:
-    return Busy(str(root), name, turn, holder.machine.partition(" ")[0], holder.pid)
+def _beat(path: Path, holder: _Holder, count: int) -> None:
+    """A sign of life, in place; none where another holds it by now, or where the file has another name: it is not ours
+    to write to."""
+    handle = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        if os.fstat(handle).st_nlink <= 1 and _parsed(os.pread(handle, 4096, 0)) == holder:
+            os.pwrite(handle, _text(holder, count), 0)
+    finally:
+        os.close(handle)
+
+
+def _busy(root: Path, name: str, turn: int, holder: _Holder) -> Busy:
+    return Busy(str(root), name, _over(turn, holder), holder.machine.partition(" ")[0], holder.pid)
+
+
+def _over(turn: int, holder: _Holder) -> str:
+    return f"{turn} {holder.token}"
+
+
+def _path(root: Path, name: str, turn: int) -> Path:
+    return _place(root) / f"{name}.{turn}"
 
 
 def _remove(path: Path) -> None:
@@ -268,22 +313,23 @@ class _Heart:
         with self.lock:
             self.paths[path] = holder
             if self.process != os.getpid():  # a child that was forked has no threads of ours
-                self.process = os.getpid()
-                threading.Thread(target=self._beat, name="stabkit-claims", daemon=True).start()
+                with suppress(RuntimeError):  # no thread can be started now: at the next claim
+                    threading.Thread(target=self._live, name="stabkit-claims", daemon=True).start()
+                    self.process = os.getpid()
 
     def leave(self, path: Path) -> None:
         with self.lock:
             self.paths.pop(path, None)
 
-    def _beat(self) -> None:
+    def _live(self) -> None:
         while True:
             time.sleep(BEAT)
             self.count += 1
             with self.lock:
-                held_now = dict(self.paths)
-            for path, holder in held_now.items():
-                with suppress(OSError):  # taken over, or out of reach: the work goes on
-                    _write(path, holder, self.count)
+                now = dict(self.paths)
+            for path, holder in now.items():
+                with suppress(Exception):  # taken over, or out of reach: the work goes on
+                    _beat(path, holder, self.count)
 
 
 _HEART = _Heart()

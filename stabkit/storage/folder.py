@@ -74,12 +74,20 @@ def check_version(path: Path, version: int) -> None:
 
 
 def commit(target: Path, partial: Path, files: Mapping[str, bytes], version: int, whole: Callable[[], bool]) -> None:
-    """Write a folder, whole or not at all; assembled in `partial`. `whole`: whether a sound one is there already."""
-    try:
-        partial.mkdir(parents=True, exist_ok=True)
-        aside = Path(tempfile.mkdtemp(prefix=f"{target.name}.", dir=partial))
-    except OSError as error:
-        raise StoreError(f"cannot write {target}: {error.strerror or error}") from error
+    """Write a folder, whole or not at all; assembled in `partial`. `whole`: whether a sound one is there already. What
+    another swept away, who took us for gone, is assembled again."""
+    for last in (False, False, True):
+        try:
+            _commit(target, partial, files, version, whole)
+            return
+        except OSError as error:
+            if last or not isinstance(error, FileNotFoundError):
+                raise StoreError(f"cannot write {target}: {error.strerror or error}") from error
+
+
+def _commit(target: Path, partial: Path, files: Mapping[str, bytes], version: int, whole: Callable[[], bool]) -> None:
+    partial.mkdir(parents=True, exist_ok=True)
+    aside = Path(tempfile.mkdtemp(prefix=f"{target.name}.", dir=partial))
     try:
         sums = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
         manifest = json.dumps(manifest_of(sums, version), indent=1).encode()
@@ -95,8 +103,6 @@ def commit(target: Path, partial: Path, files: Mapping[str, bytes], version: int
             if not whole():  # unless another writer was there between the look and the move
                 raise
         _sync(target.parent)
-    except OSError as error:
-        raise StoreError(f"cannot write {target}: {error.strerror or error}") from error
     finally:
         shutil.rmtree(aside, ignore_errors=True)  # gone already when it was renamed
 
@@ -125,8 +131,7 @@ def own(parent: Path, name: str) -> Path:
 def remove(path: Path, partial: Path) -> None:
     """Delete a folder: renamed away first, so that no half-deleted one is ever seen."""
     partial.mkdir(parents=True, exist_ok=True)
-    sweep(partial, "removed")
-    grave = Path(tempfile.mkdtemp(prefix="removed.", dir=partial))
+    grave = Path(tempfile.mkdtemp(prefix=f"{path.name}.", dir=partial))  # swept with what is half-written of it
     os.rename(path, grave / path.name)
     shutil.rmtree(grave, ignore_errors=True)  # another may be sweeping
 
@@ -166,8 +171,9 @@ def write_file(path: Path, data: bytes) -> None:
             os.umask(mask)
             os.chmod(aside, 0o666 & ~mask)
             os.replace(aside, path)
-        except OSError:
-            os.unlink(aside)
+        except BaseException:  # a signal too
+            with suppress(OSError):
+                os.unlink(aside)
             raise
         _sync(path.parent)
     except OSError as error:

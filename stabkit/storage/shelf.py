@@ -106,7 +106,7 @@ class Shelf(Generic[T]):
         folder.remove(self.root / name, self.partial())
 
     @contextmanager
-    def held(self, name: str, over: int = -1) -> Iterator[None]:
+    def held(self, name: str, over: str = "") -> Iterator[None]:
         """The claim on a name, while this lasts (`claims.held`): what a holder before left half-written is deleted, its
         checkpoint or its tiles stay. Raises Claimed."""
         with claims.held(self.root, name.replace("/", "~"), over):

@@ -237,6 +237,7 @@ class Store:
             for name in (".partial", ".quarantine", claims.FOLDER):
                 folder.own(self.runs, name)
             os.rmdir(tempfile.mkdtemp(prefix=".writable-", dir=self.runs))
+            claims.clear(self.runs)
         except OSError as error:
             raise StoreError(f"cannot write to {self.out}: {error.strerror or error}") from error
 

@@ -34,7 +34,7 @@ from pathlib import Path
 from stabkit.storage import claims
 root, log = Path(sys.argv[1]), sys.argv[2]
 mine = random.Random(os.getpid())
-freed, over, until = claims.Freed(), -1, time.monotonic() + float(sys.argv[3])
+freed, over, until = claims.Freed(), "", time.monotonic() + float(sys.argv[3])
 while time.monotonic() < until:
     try:
         with claims.held(root, "run", over):
@@ -42,10 +42,9 @@ while time.monotonic() < until:
                 file.write(b"+%d " % os.getpid())
                 time.sleep(mine.random() / 200)
                 file.write(b"-%d " % os.getpid())
-        over = -1
+        over = ""
     except claims.Claimed as error:
-        turn = freed.turn(error.claim)
-        over = -1 if turn is None else turn
+        over = freed.over(error.claim) or ""
     time.sleep(mine.random() / 500)
 """
 
@@ -63,10 +62,10 @@ def test_a_claim_is_one_holders_and_free_afterwards(tmp_path: Path) -> None:
     with held(tmp_path, "run"):
         with pytest.raises(Claimed) as found, held(tmp_path, "run"):
             pass
-        assert found.value.claim.pid == os.getpid() and Freed().turn(found.value.claim) is None
+        assert found.value.claim.pid == os.getpid() and Freed().over(found.value.claim) is None
         with held(tmp_path, "run.2"), held(tmp_path, "another"):
             pass
-    assert not list((tmp_path / ".claims").iterdir()) and Freed().turn(found.value.claim) == -1
+    assert not list((tmp_path / ".claims").iterdir()) and Freed().over(found.value.claim) == ""
     with pytest.raises(ZeroDivisionError), held(tmp_path, "run"):
         raise ZeroDivisionError
     with held(tmp_path, "run"):
@@ -103,15 +102,15 @@ def test_a_holder_elsewhere_is_gone_when_it_shows_no_sign_of_life_for_long(tmp_p
     assert found.value.claim.machine == "node7"
     freed = Freed(limit=0.2)
     for beat in range(1, 8):  # it lives
-        assert freed.turn(found.value.claim) is None
+        assert freed.over(found.value.claim) is None
         elsewhere(tmp_path, beat=beat)
         time.sleep(0.05)
-    assert freed.turn(found.value.claim) is None
+    assert freed.over(found.value.claim) is None
     time.sleep(0.25)
-    assert freed.turn(found.value.claim) == 0
+    assert freed.over(found.value.claim) == "0 t"
     with pytest.raises(Claimed), held(tmp_path, "run"):
         pass
-    with held(tmp_path, "run", over=0), pytest.raises(Claimed), held(tmp_path, "run", over=0):
+    with held(tmp_path, "run", over="0 t"), pytest.raises(Claimed), held(tmp_path, "run", over="0 t"):
         pass
     assert not list((tmp_path / ".claims").iterdir())
 
@@ -138,7 +137,7 @@ def test_of_two_that_saw_a_name_at_different_times_neither_has_it_alone(
     with held(tmp_path, "run"):
         views = [before]
         monkeypatch.setattr(claims, "_turns", lambda root, name: views.pop() if views else turns(root, name))
-        with pytest.raises(Claimed), held(tmp_path, "run", over=0):
+        with pytest.raises(Claimed), held(tmp_path, "run", over="0 t"):
             pass
         assert [path.name for path in (tmp_path / ".claims").iterdir()] == ["run.0"]
 
@@ -150,10 +149,51 @@ def test_what_stands_in_a_claims_place_and_is_none_is_taken_over_in_time(tmp_pat
         with pytest.raises(Claimed) as found, held(tmp_path, "run"):
             pass
         freed = Freed(limit=0.0)
-        assert freed.turn(found.value.claim) == 0
-        with held(tmp_path, "run", over=0):
+        assert freed.over(found.value.claim) == "0 "
+        with held(tmp_path, "run", over="0 "):
             pass
         path.parent.mkdir(exist_ok=True)
+
+
+def test_a_holder_that_wakes_leaves_the_claims_of_others_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was taken for gone, another did its work, a third holds the name; it lives on, and lets go."""
+    monkeypatch.setattr(claims, "BEAT", 0.02)
+    monkeypatch.setattr(claims, "_HEART", claims._Heart())
+    sleeper = ExitStack()
+    sleeper.enter_context(held(tmp_path, "run"))
+    path = tmp_path / ".claims" / "run.0"
+    holder = claims._holder(path)
+    with held(tmp_path, "run", over=f"0 {holder.token}"):
+        pass
+    assert not path.exists()
+    third = elsewhere(tmp_path)
+    text = third.read_bytes()
+    time.sleep(0.2)
+    assert third.read_bytes() == text
+    sleeper.close()
+    assert third.read_bytes() == text
+
+
+def test_what_was_found_gone_once_says_nothing_of_another_holder(tmp_path: Path) -> None:
+    elsewhere(tmp_path)
+    with held(tmp_path, "run", over="0 t"):
+        pass
+    with held(tmp_path, "run"), pytest.raises(Claimed), held(tmp_path, "run", over="0 t"):
+        pass
+
+
+def test_a_process_that_cannot_be_seen_is_not_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with held(tmp_path, "run"):
+        monkeypatch.setattr(Path, "read_bytes", lambda self: (_ for _ in ()).throw(PermissionError()))
+        with pytest.raises(Claimed), held(tmp_path, "run"):
+            pass
+
+
+def test_claims_of_processes_that_are_gone_are_cleared(tmp_path: Path) -> None:
+    died = subprocess.run([sys.executable, "-c", DYING, tmp_path, "die"], stdout=subprocess.PIPE, check=False)
+    assert died.returncode == 9 and claims.there(tmp_path, "run")
+    with held(tmp_path, "another"):
+        assert claims.clear(tmp_path) == 1 and not claims.there(tmp_path, "run")
 
 
 def test_what_takes_seconds_is_waited_for(tmp_path: Path) -> None:

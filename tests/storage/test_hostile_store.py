@@ -186,7 +186,7 @@ def test_a_claim_that_is_another_name_of_a_file_is_not_written_to(tmp_path: Path
             pass
         holder = claims._Holder("here", 1, "2", "3")
         with suppress(OSError):
-            claims._write(path, holder, 7)
+            claims._beat(path, holder, 7)
     assert precious.read_text() == "data"
 
 

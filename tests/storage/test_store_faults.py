@@ -97,8 +97,14 @@ def whole(tmp: Path) -> Store:
 NEW = tiny(seed=1)
 
 
+def left(made: Store) -> str:
+    """What a claim that failed left is of a process that lives: this one."""
+    turns = claims._turns(made.runs, NEW.run_id)
+    return claims._over(*max(turns.items())) if turns else ""
+
+
 def claimed(made: Store) -> None:
-    with made.shelf.held(NEW.run_id, over=0):  # what a claim that failed left is of a process that lives: this one
+    with made.shelf.held(NEW.run_id, over=left(made)):  # a claim that failed
         made.commit(NEW, files_of(NEW))
 
 

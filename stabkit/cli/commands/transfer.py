@@ -73,6 +73,8 @@ def _table(result: TransferResult) -> None:
 
     searched = result.searched
     console.paragraph(result.verdict)
+    for sentence in page.sentences(searched):
+        console.paragraph(sentence)
     console.say()
     axis = searched.plan.axis
     console.table(

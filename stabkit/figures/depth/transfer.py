@@ -21,8 +21,8 @@ from stabkit.results.words import scientific
 COLUMNS = ("run", "panel", "method", "kind", "outcome", "axis", "size", "lr", "loss", "low", "high")
 """`kind`: mean, over all seeds; one, of the first seed alone; lost, a rate that does not train; best."""
 TICKS = tuple(float(f"{lead}e{power}") for power in range(-8, 3) for lead in (1, 3))
-HEAD = 0.25
-"""Of the valleys' own span, how far above them the panel reaches."""
+BOTTOM, HEAD = 3, 0.8
+"""How many means are a valley's bottom; of the bottoms' span, how far above them the panel reaches."""
 
 
 def select(cases: Sequence[Transfer]) -> pd.DataFrame:
@@ -94,9 +94,7 @@ def draw(frame: pd.DataFrame) -> Figure:
     figure, panels = style.panels(len(groups), 2 if len(groups) > 1 else 1, 3.2, legend=1, more=more)
     ends = frame["lr"].min() / 1.3, frame["lr"].max() * 1.3
     ticks = [tick for tick in TICKS if ends[0] <= tick <= ends[1]]
-    valleys = frame[frame["kind"] == "mean"]["loss"]
-    low, high = (valleys.min(), valleys.max()) if len(valleys) else (0.0, 1.0)
-    low, high = low - 0.05 * (high - low), high + HEAD * (high - low)
+    low, high = _limits(frame)
     for axes, (name, rows) in zip(panels, groups, strict=True):
         axes.set_title(lettering.safe(str(name), 40))
         style.log_axis(axes, "x", *ends, ticks=ticks)
@@ -125,6 +123,18 @@ def draw(frame: pd.DataFrame) -> Figure:
     handles.append(Line2D([], [], color=style.INK, marker="o", label="best, 95 %"))
     style.legend(figure, handles, ncols=len(handles))
     return figure
+
+
+def _limits(frame: pd.DataFrame) -> tuple[float, float]:
+    """From the lowest bottom to HEAD above the bottoms of all: of a valley the BOTTOM lowest means. Its walls may be as
+    high as they like."""
+    means = frame[frame["kind"] == "mean"]
+    if means.empty:
+        return 0.0, 1.0
+    bottoms = means.groupby(["panel", "size"])["loss"].nsmallest(BOTTOM)
+    low, high = float(bottoms.min()), float(bottoms.max())
+    span = max(high - low, 1e-9)
+    return low - 0.05 * span, high + HEAD * span
 
 
 def _valley(axes: Axes, rows: pd.DataFrame, look: dict[str, Any], limits: tuple[float, float]) -> None:

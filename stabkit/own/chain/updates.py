@@ -168,15 +168,15 @@ class Updates:
 
 
 class Strangers:
-    """Tells, once for each, of an optimiser that was not given and steps parameters of the model: one that took the
-    place of another in mid-training. What steps inside one that was given, or around one, is no stranger."""
+    """Tells once of an optimiser that was not given and steps parameters of the model: one that took the place of
+    another in mid-training. What steps inside one that was given, or around one, is no stranger."""
 
     def __init__(self, model: torch.nn.Module, ours: Callable[[], Updates | None], tell: Callable[[str], None]) -> None:
         """`ours`: those that were given, as they are now; None once nobody watches. The hooks are of every optimiser of
         the process: they keep no model alive."""
         self._model, self._ours, self._tell = weakref.ref(model), ours, tell
         self._before: dict[int, int] = {}
-        self._seen: weakref.WeakSet[torch.optim.Optimizer] = weakref.WeakSet()
+        self._told = False
         self._handles = [
             register_optimizer_step_pre_hook(self._begin),
             register_optimizer_step_post_hook(self._stepped),
@@ -193,13 +193,15 @@ class Strangers:
 
     def _stepped(self, other: torch.optim.Optimizer, *seen: Any) -> None:
         ours = self._ours()
-        if ours is None or other in ours.optimizers or other in self._seen or ours.inside:
+        if self._told or ours is None or other in ours.optimizers or ours.inside:
             return
         if self._before.pop(id(other), ours.count) != ours.count:
             return
-        self._seen.add(other)
+        if any(value is one for value in vars(other).values() for one in ours.optimizers):
+            return  # around one that was given: it tells of its steps itself
         model = self._model()
         if model is not None and held(other) & {id(p) for p in model.parameters()}:
+            self._told = True
             self._tell(
                 f"{type(other).__name__} steps parameters of the model that is watched, and was not given: its updates "
                 "are not recorded; watch.optimizer(it) goes on with it"

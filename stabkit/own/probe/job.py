@@ -55,7 +55,7 @@ def _probed(
         raise UsageError(NOTHING_TO_CHANGE)
     names = ("factory", "depth", "width", "seed", "lr", "warmup", "steps", "blocks", "change", "ramped")
     probe_id = key(job, made, [{name: job[name] for name in names}, PROBE_VERSION, READ])
-    with shelf.held(probe_id, job.get("over", -1)):
+    with shelf.held(probe_id, job.get("over", "")):
         if job["fresh"]:
             if probe_id in shelf:
                 shelf.quarantine(probe_id)  # kept: what is recorded now takes its place

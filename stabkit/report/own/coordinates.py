@@ -30,7 +30,7 @@ def write(found: Coordinates, asked: ProbeRequest, lost: Sequence[str], command:
         repr((asked.depths, asked.widths, asked.seeds, asked.lrs, asked.steps, asked.warmup, asked.blocks)).encode()
     ).hexdigest()
     path = asked.out / "reports" / f"probe-{name}-widths-{key[:4]}.html"
-    return once(asked.out, path, lambda: render(found, asked, lost, command))
+    return once(asked.out, path, [len(lost)], lambda: render(found, asked, lost, command))
 
 
 @np.errstate(all="ignore")

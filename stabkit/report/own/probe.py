@@ -36,7 +36,8 @@ def write(judged: Judged, done: Done[ProbeSpec, ModelCell], asked: ProbeRequest,
     words = (asked.depths, asked.seeds, asked.lrs, asked.steps, asked.blocks)
     key = hashlib.sha256(repr(words).encode()).hexdigest()[:4]
     path = asked.out / "reports" / f"{'-'.join(['probe', name, *_ends(asked.depths), key])}.html"
-    return once(asked.out, path, lambda: render(judged, done, command))
+    found = [len(done.results), len(done.lost), len(judged.cures)]
+    return once(asked.out, path, found, lambda: render(judged, done, command))
 
 
 def _ends(depths: Sequence[int | None]) -> list[str]:
