@@ -63,7 +63,7 @@ class Transfer:
 
     @cached_property
     def _lines(self) -> dict[int, Line]:
-        """{seed: the line through its best rates, in log2 of both}; none where some sizes lack one and fewer than ENOUGH
+        """{seed: the line through its best rates, in log2 of both}; none where a size lacks one and fewer than ENOUGH
         have one."""
         if len(self.found) < min(len(self.valleys), ENOUGH):
             return {}

@@ -215,8 +215,10 @@ class Valley:
     def _rises(self) -> bool:
         """Whether both ends of the window are shown to lie above its middle, seed by seed (of one seed: lie)."""
         for end in (self.window[0], self.window[-1]):
-            rise = Interval.of([self.trials[end, s].loss - self.trials[self.middle, s].loss for s in self.seeds])
-            if not (rise.value if len(self.seeds) == 1 else rise.low) > 0:
+            rises = [self.trials[end, s].loss - self.trials[self.middle, s].loss for s in self.seeds]
+            finite = all(map(math.isfinite, rises))
+            shown = Interval.of(rises).low > 0 if finite and len(rises) > 1 else min(rises) > 0
+            if not shown:
                 return False
         return True
 

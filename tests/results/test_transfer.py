@@ -229,3 +229,29 @@ def test_an_interval_of_one_value_has_no_ends() -> None:
     assert Interval.of([1.0]).to_json() == {"value": 1.0, "low": None, "high": None}
     case = searched(bowl(lambda size: 3e-3))
     assert replace(case, predict=()).to_json()["predicted"] == []
+
+
+def test_a_bowl_that_is_no_parabola_has_a_bottom_where_both_walls_are_shown_to_rise() -> None:
+    """A narrow one, in the middle of the window: its walls are as high as the rates beyond them."""
+
+    def valley(losses: tuple[float, ...]) -> Valley:
+        trials = {
+            (i, seed): Trial(loss + 0.001 * seed * (1 + i), True) for i, loss in enumerate(losses) for seed in SEEDS
+        }
+        return Valley(size=4, rungs=RUNGS[:5], seeds=SEEDS, trials=trials)
+
+    narrow = valley((0.4, 0.4, 0.06, 0.4, 0.4))
+    assert narrow._fit and not narrow._fit.bends and narrow._rises and narrow.best
+    assert narrow.best.low < RUNGS[2] < narrow.best.high < RUNGS[3] and narrow.best.low > RUNGS[1]
+    assert valley((0.0602, 0.4, 0.06, 0.4, 0.4)).best is None, "its lower end is as low"
+
+
+def test_a_rate_whose_loss_is_shown_drifts_whatever_its_law() -> None:
+    """The best falls, then rises: no line goes through it, and keeping the first one costs half a nat."""
+    case = searched(bowl(lambda size: {4: 8e-3, 8: 1e-3, 16: 6e-3, 32: 2e-3}[size], bend=0.1, noise=0.002))
+    assert case.drift and case.drift.low < 0 < case.drift.high and case.verdict == "drifts"
+
+
+def test_two_of_three_sizes_make_no_law() -> None:
+    case = searched(lambda size, rate, seed: 5.0 if size == 16 else bowl(lambda n: 3e-3)(size, rate, seed), (4, 8, 16))
+    assert len(case.found) == 2 and case.drift is None and case.predicted(64) is None
