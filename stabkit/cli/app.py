@@ -211,6 +211,7 @@ def runs_ls(*, out: api.Out = "", json: bool = False) -> None:
         runs.listing_as_json(*lookup.both(store, []))
     else:
         runs.listing(lookup.lines(store), lookup.watches(store, []), lookup.scores(store))
+        runs.in_progress(store)
 
 
 @direct(runs_app, ("json",), "show")

@@ -42,6 +42,8 @@ def span(option: str, given: object) -> tuple[float, float]:
     if not dots:
         raise UsageError(f"{option}: {text!r} is one rate or a list; give the lowest and the highest: 1e-4..1e-1")
     ends = tuple(ranges.real(option, end, 0.0, 1e6, above=True) for end in (low, high))
+    if ends[1] < ends[0]:
+        raise UsageError(f"{option}: {text!r} goes down; give the lowest first: {high}..{low}")
     if ends[1] < LEAST * ends[0]:
         raise UsageError(f"{option}: {text!r} spans less than a factor {LEAST:g}; there is no valley to be seen in it")
     return ends[0], ends[1]
@@ -93,7 +95,7 @@ def _sizes(specs: tuple[RunSpec, ...]) -> tuple[Axis, tuple[int, ...]]:
     if len(depths) > 1 and len(widths) > 1:
         raise UsageError("transfer is over several depths or several widths, not both")
     if len(depths) == len(widths) == 1:
-        raise UsageError(f"one depth carries nothing anywhere; give several: --depths {min(depths)},{2 * min(depths)}")
+        raise UsageError(f"one depth shows no drift; give several: --depths {min(depths)},{2 * min(depths)}")
     return ("width", tuple(sorted(widths))) if len(widths) > 1 else ("depth", tuple(sorted(depths)))
 
 
@@ -120,6 +122,8 @@ ALIKE = (
 
 def of_factory(options: Options) -> FactoryAsked:
     """What is asked of a factory: depths, or one depth and several widths. Raises UsageError."""
+    if options["models"]:
+        raise UsageError("a FACTORY and --models are two questions: give one of them")
     if beside := sorted(set(options["given"]) - {*ALIKE, "factory"}):
         raise UsageError(f"{ranges.flag(beside[0])} is for built-in methods (--models); a factory makes its own model")
     low, high = span("--lr", options["lr"])
@@ -158,8 +162,10 @@ def _several(depths: tuple[int, ...], widths: tuple[int, ...]) -> tuple[Axis, tu
         raise UsageError("transfer is over several depths or several widths, not both: give one --depths with --widths")
     if len(widths) > 1:
         return "width", tuple(sorted(widths))
+    if len(widths) == 1:
+        raise UsageError(f"one width shows no drift; give several at one depth: --widths {widths[0]},{2 * widths[0]}")
     if len(depths) < 2:
-        raise UsageError(f"one depth carries nothing anywhere; give several: --depths {depths[0]},{2 * depths[0]}")
+        raise UsageError(f"one depth shows no drift; give several: --depths {depths[0]},{2 * depths[0]}")
     return "depth", tuple(sorted(depths))
 
 

@@ -79,6 +79,10 @@ class TriedModel(NamedTuple):
     reused: bool
 
 
+LEARNT = 0.98
+"""Of the loss before the first update: what has not come below it has learnt next to nothing."""
+TAUGHT = "these updates teach the model next to nothing, and what is said of rates is said of noise"
+
 Trying = Callable[[int], AbstractContextManager[tuple[Tell, Callable[[TrialSpec, "TriedModel | Lost"], None]]]]
 """What shows the runs of a round."""
 
@@ -113,6 +117,8 @@ def of_factory(request: TrialRequest, execute: Map, workers: int, trying: Trying
         if len(optimizers) > 1:
             named = [f"{name} at {', '.join(map(str, sorted(sizes)))}" for name, sizes in optimizers.items()]
             notes.append(f"the optimiser is not the same at every size: {'; '.join(named)}")
+        if models and all(model.trial.loss > LEARNT * model.trial.start for model in models.values()):
+            notes.append(f"no rate took the loss below {LEARNT:.0%} of what it was before: {TAUGHT}")
         return Trained(
             trials={place: model.trial.trial for place, model in models.items()},
             failed=[(spec.name, lost.text) for spec, lost in done.lost],

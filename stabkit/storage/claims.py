@@ -151,6 +151,15 @@ class Freed:
         return _over(turn, turns[turn]) if now - since >= self.limit else None
 
 
+def names(root: Path) -> list[str]:
+    """What somebody is at who is not seen to be gone."""
+    try:
+        with os.scandir(_place(root)) as entries:
+            return sorted({e.name.rpartition(".")[0] for e in entries if not _holder(Path(e.path)).gone})
+    except OSError:
+        return []
+
+
 def clear(root: Path) -> int:
     """Remove the claims whose holder is seen to be gone, of names that nobody may ask for again; how many are left."""
     left = 0

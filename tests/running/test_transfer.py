@@ -139,14 +139,17 @@ def test_a_factory_over_depth_and_over_width(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ((FACTORY, "--depths", "4"), "one depth carries nothing anywhere; give several: --depths 4,8"),
+        ((FACTORY, "--depths", "4"), "one depth shows no drift; give several: --depths 4,8"),
         ((FACTORY, "--lr", "1e-3"), "give the lowest and the highest: 1e-4..1e-1"),
         ((FACTORY, "--lr", "1e-3..2e-3"), "spans less than a factor 4"),
+        ((FACTORY, "--lr", "1e-1..1e-3"), "give the lowest first: 1e-3..1e-1"),
+        ((FACTORY, "--models", "pre-ln"), "give one of them"),
+        ((FACTORY, "--widths", "16"), "one width shows no drift"),
         ((FACTORY, "--arch", "decoder-only"), "--arch is for built-in methods"),
         ((FACTORY, "--depths", "1,2", "--widths", "4,8"), "not both"),
         ((), "your own FACTORY"),
         (("--models", "pre-ln", "--widths", "4,8"), "--hidden 64,128"),
-        (("--models", "pre-ln", "--depths", "2"), "one depth carries nothing anywhere"),
+        (("--models", "pre-ln", "--depths", "2"), "one depth shows no drift"),
         (("--models", "pre-ln", "--max-tokens", "64,128"), "nothing else"),
         (("--models", "pre-ln", "--steps", "5"), "fewer than 40 updates is not judged"),
         (("--models", "pre-ln", "--depths", "2,4", "--predict", "4,8"), "among the sizes that are tried"),
@@ -167,9 +170,17 @@ def test_where_nothing_trains_it_says_so(tmp_path: Path) -> None:
 
 
 def test_a_factory_without_a_rate_is_refused_where_it_is_called(tmp_path: Path) -> None:
-    with pytest.warns(UserWarning, match="--lr scales the rates of its optimizer"):
-        found = stabkit.transfer("tests.own.carried_models:unrated", depths=(1, 2), seeds=0, steps=3, out=tmp_path)
-    assert len(found.failed) == 2
+    with pytest.raises(
+        UsageError, match="gave no result at any size: .*--lr scales the rates"
+    ):
+        stabkit.transfer("tests.own.carried_models:unrated", depths=(1, 2), seeds=0, steps=3, out=tmp_path)
+    assert not (tmp_path / "reports").exists()
+
+
+def test_a_model_that_learns_nothing_is_noted(tmp_path: Path) -> None:
+    asked = {"depths": (1, 2), "seeds": 0, "steps": 3, "lr": "1e-7..1e-6"}
+    found = stabkit.transfer("tests.own.carried_models:tiny", **asked, out=tmp_path)
+    assert any("teach the model next to nothing" in note for note in found.searched.notes)
 
 
 def test_a_dry_run_trains_nothing(tmp_path: Path) -> None:

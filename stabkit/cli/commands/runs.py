@@ -8,10 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from stabkit import spec
 from stabkit.cli import console
 from stabkit.errors import StoreError
 from stabkit.options import stored
 from stabkit.report.json_document import SCHEMA, ended, facts, seconds_a_step, series, text
+from stabkit.storage import claims
 from stabkit.storage.folder import OldFolder
 from stabkit.storage.index import ListedRun
 from stabkit.storage.shelf import Shelf
@@ -58,6 +60,12 @@ def listing(lines: Sequence[ListedRun], watches: Sequence[Watched], bleu: Mappin
         for line in lines
     ]
     (console.table if len(rows) <= MANY else console.columns)(f"{len(rows)} runs", head, rows)
+
+
+def in_progress(store: Store) -> None:
+    """One line: which runs commands are at."""
+    if at := [name for name in claims.names(store.runs) if spec.RUN_ID.fullmatch(name)]:
+        console.say(f"in progress: {', '.join(at)}")
 
 
 def verify(store: Store, *, json: bool) -> None:

@@ -73,7 +73,10 @@ def followed(function: Callable[..., Any], invocation: Invocation, *, rounds: bo
 
 def print_config(params: Mapping[str, Any]) -> None:
     """`--print-config`: what `--config` reads."""
-    aside = ("config", "print_config", "dry_run", "json", "quiet", "retry_failed", "yes", "items")
+    aside = (
+        *("config", "print_config", "dry_run", "json", "quiet", "retry_failed", "yes", "items"),
+        *("factory", "strict", "strict_drift"),  # what stands on the command line alone
+    )
     console.document(config.write({name: value for name, value in params.items() if name not in aside}))
 
 

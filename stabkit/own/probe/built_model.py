@@ -11,6 +11,7 @@ user's code raises passes through.
 from __future__ import annotations
 
 import inspect
+import math
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -189,7 +190,8 @@ def _own_optimizers(
     if lr:
         first = peak(optimizers)
         if not first > 0:
-            raise UsageError(f"{name}: --lr scales the rates of its optimizer, whose first is {first:g}")
+            has = "has none (no lr in its first group)" if math.isnan(first) else f"is {first:g}"
+            raise UsageError(f"{name}: --lr scales the rates of its optimizer, whose rate {has}")
         scale(optimizers, schedulers, lr / (base or first))
     notes = [f"the factory's own {updates.name(optimizers)}", *updates.notes(optimizers)]
     held = {place for optimizer in optimizers for place in updates.held(optimizer)}
