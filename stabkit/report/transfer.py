@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from stabkit.figures.depth.transfer import PICTURE
-from stabkit.figures.shared.words import listed, percent, plain, short
+from stabkit.figures.shared.words import percent, plain, short
 from stabkit.report.cards import card
 from stabkit.report.files import once
 from stabkit.report.frame import ASSETS, shell, template
@@ -102,8 +102,13 @@ def answer(searched: RatesSearched) -> str:
     by_verdict: dict[Verdict, list[str]] = {}
     for case in searched.found:
         by_verdict.setdefault(case.verdict, []).append(case.label)
-    parts = [f"{WHAT[verdict].format(listed(*by_verdict[verdict]))}" for verdict in WHAT if verdict in by_verdict]
+    parts = [f"{WHAT[verdict].format(_named(by_verdict[verdict]))}" for verdict in WHAT if verdict in by_verdict]
     return f"{_where(searched.found[0]).capitalize()}, {'; '.join(parts)}."
+
+
+def _named(labels: Sequence[str]) -> str:
+    """`Pre-LN, DeepNorm and Keel`."""
+    return " and ".join(filter(None, [", ".join(labels[:-1]), labels[-1]]))
 
 
 def sentences(searched: RatesSearched) -> list[str]:
