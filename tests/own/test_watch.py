@@ -346,6 +346,26 @@ def test_what_steps_inside_an_optimiser_or_around_it_is_no_stranger(tmp_path, re
     assert not [own for own in recwarn if "was not given" in str(own.message)]
 
 
+def test_a_wrapper_that_steps_every_other_time_is_no_stranger_and_many_are_told_of_once(tmp_path, recwarn):
+    class EveryOther(torch.optim.Optimizer):
+        def __init__(self, inner):
+            super().__init__(inner.param_groups[0]["params"], {})
+            self.inner, self.calls = inner, 0
+
+        def step(self, closure=None):
+            self.calls += 1
+            return self.inner.step(closure) if self.calls % 2 == 0 else None
+
+    loop = Loop("")
+    inner, loop.optimizer = loop.optimizer, EveryOther(loop.optimizer)
+    with stabkit.watch(loop.model, inner, out=tmp_path) as watch:
+        loop.train(4)
+        assert watch.steps == 2 and not [own for own in recwarn if "was not given" in str(own.message)]
+        for parameter in loop.model.parameters():  # an optimiser each, as of those that step in the backward pass
+            torch.optim.SGD([parameter], lr=0.0).step()
+    assert len([own for own in recwarn if "was not given" in str(own.message)]) == 1
+
+
 def test_a_second_watch_on_a_model_is_said_and_records_nothing(tmp_path):
     loop = Loop("")
     first = stabkit.watch(loop.model, loop.optimizer, out=tmp_path)

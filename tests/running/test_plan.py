@@ -20,6 +20,8 @@ from stabkit.running.request import MANY_RUNS, TooManyRuns, price
 from stabkit.running.runs import StoredAttempts
 from stabkit.running.work import Job
 from stabkit.spec import Chosen
+from stabkit.storage import claims
+from stabkit.storage.claims import Busy, Claimed
 from stabkit.storage.shelf import FolderKind, Shelf
 from stabkit.storage.store import Store
 from tests.conftest import tiny
@@ -167,3 +169,87 @@ def test_a_million_runs_are_counted_and_priced_before_one_is_built(monkeypatch: 
     specs = grid.specs([few, few], {}, 2, many=False)
     assert len(specs) == 4 < MANY_RUNS and grid.budget([few, few], 2).runs == 8
     assert price(specs, 2).seconds == pytest.approx(grid.budget([few], 2).seconds)
+
+
+# — what other commands are at
+
+
+def busy(out: Path, name: str = "a") -> Busy:
+    """As an executor answers for a claim that is held."""
+    with pytest.raises(Claimed) as found, claims.held(out / "words", name):
+        pass
+    return found.value.claim
+
+
+def test_what_others_are_at_comes_last_and_is_taken_from_the_store(tmp_path: Path) -> None:
+    work, seen, notes = made(tmp_path), list[str](), list[str]()
+    with claims.held(tmp_path / "words", "a"):
+        at = busy(tmp_path)
+
+    def execute(jobs: Sequence[Job], tell: Tell) -> Generator[Answer, None, None]:
+        for job in jobs:
+            seen.append(job["word"])
+            if job["word"] == "a":  # another made it, and is done by the time that we look again
+                Shelf(WORD, tmp_path).commit("a", {"word.json": b'"a"'})
+                yield job, at
+            else:
+                yield job, "done"
+
+    done = complete(plan.plan(["a", "b"], work), execute, lambda event: notes.append(event.get("note", "")))
+    assert done.results == ["A", "B"] and seen == ["a", "b"] and any("other commands" in note for note in notes)
+
+
+def test_what_others_left_undone_is_done_here_over_their_claim(tmp_path: Path) -> None:
+    path = tmp_path / "words" / ".claims" / "a.0"
+    path.parent.mkdir(parents=True)
+    gone = {"machine": claims.machine(), "pid": 2**22 + 1, "started": "1", "token": "t", "beat": "0"}
+    path.write_text(json.dumps(gone))
+    at, given, notes = Busy(str(tmp_path / "words"), "a", "0 t", "here", 2**22 + 1), list[str](), list[str]()
+
+    def execute(jobs: Sequence[Job], tell: Tell) -> Generator[Answer, None, None]:
+        for job in jobs:
+            given.append(job.get("over", ""))
+            answers: list[str | Lost | Busy] = [at, Lost("died", "killed"), "done"]
+            yield job, answers[len(given) - 1]
+
+    done = complete(plan.plan(["a"], made(tmp_path)), execute, lambda event: notes.append(event.get("note", "")))
+    assert done.results == ["A"] and given == ["", "0 t", ""], "what was found of one holder says nothing of the next"
+    assert any("is gone: it is taken over" in note for note in notes)
+
+
+def test_what_others_have_given_up_is_given_up_here(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    work = replace(made(tmp_path, attempts=StoredAttempts(store, afresh=False)), jobs=lambda word: [{"id": word}])
+    with claims.held(tmp_path / "words", "a"):
+        at = busy(tmp_path)
+
+    def execute(jobs: Sequence[Job], tell: Tell) -> Generator[Answer, None, None]:
+        for job in jobs:
+            for _ in range(ATTEMPTS):
+                store.note_attempt("a", "killed")
+            yield job, at
+
+    ((_, lost),) = complete(plan.plan(["a"], work), execute, lambda event: None).lost
+    assert lost.kind == "given up" and lost.reason == "killed"
+
+
+def test_waiting_for_others_ends_when_there_is_no_patience_left(tmp_path: Path) -> None:
+    with claims.held(tmp_path / "words", "a"):
+        at = busy(tmp_path)
+        answers = plan.settled([{"id": "a"}], lambda jobs, tell: ((j, at) for j in jobs), print, CommandAttempts())
+        begin = time.monotonic()
+        patient = plan.settled(
+            [{"id": "a"}], lambda jobs, tell: ((j, at) for j in jobs), print, CommandAttempts(), patience=0.2
+        )
+        assert list(patient) == [] and time.monotonic() - begin < 5
+        answers.close()
+
+
+def test_a_corrupt_folder_that_another_makes_anew_stays_where_it_is(tmp_path: Path) -> None:
+    shelf = Shelf(WORD, tmp_path)
+    shelf.commit("a", {"word.json": b'"a"'})
+    (shelf.root / "a" / "word.json").write_bytes(b'"b"')
+    with shelf.held("a"):
+        planned = plan.plan(["a"], made(tmp_path))
+        assert "another command is at it" in planned.corrupt[0] and "a" in shelf
+    assert "moved to" in plan.plan(["a"], made(tmp_path)).corrupt[0] and "a" not in shelf

@@ -150,3 +150,18 @@ def test_a_writer_that_comes_between_the_look_and_the_move_leaves_the_first(tmp_
     assert (tmp_path / "x" / "a.json").read_bytes() == b"{}" and not list((tmp_path / ".partial").iterdir())
     with pytest.raises(StoreError, match="cannot write"):
         folder.commit(tmp_path / "x", tmp_path / ".partial", files, 1, lambda: False)
+
+
+def test_what_is_swept_away_while_it_is_assembled_is_assembled_again(store, monkeypatch):
+    """By who took us for gone: we were stopped for long, and wake."""
+    sync, swept = folder._sync, []
+
+    def sweeping(path):
+        if not swept and path.parent.name == ".partial":
+            swept.append(path)
+            folder.sweep(store.runs / ".partial", path.name.split(".")[0])
+        sync(path)
+
+    monkeypatch.setattr(folder, "_sync", sweeping)
+    run_id = commit(store)
+    assert swept and store.load(run_id) and not list((store.runs / ".partial").iterdir())
