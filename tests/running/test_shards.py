@@ -154,7 +154,7 @@ needs_slurm = pytest.mark.skipif(
 
 
 @needs_slurm
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_real_slurm_runs_the_job_array_and_what_the_executor_submits(alone: dict[str, str], tmp_path: Path) -> None:
     """One node, this machine; digests equal to one process's, by either way."""
     command = shlex.join(COMMAND)
