@@ -93,3 +93,4 @@ def test_the_committed_page_is_what_the_rows_say() -> None:
     known = rows.read(DOCS / "transfer.csv")
     assert (DOCS / "transfer.md").read_text(encoding="utf-8") == page.page(known)
     assert {row.case for row in known} <= {case.key for case in CASES}
+    assert " ".join(page.summary(known).split()) in " ".join((DOCS / "results.md").read_text(encoding="utf-8").split())
