@@ -102,13 +102,14 @@ def summary(known: Rows) -> str:
     cases = held_out(known)
     judged = [case for case in cases if not math.isnan(case.off)]
     by_word = {word: sum(case.fit.verdict == word for case in cases) for word in ("carries", "drifts", "cannot tell")}
+    near, count = sum(case.off <= NEAR for case in judged), len(judged)
+    off, kept = (statistics.median(own) for own in zip(*((case.off, case.off_kept) for case in judged), strict=True))
     return (
-        f"Of {len(cases)} methods and small models, each under an optimiser, keeping the shallowest's best rate four times as "
-        f"deep carries in {by_word['carries']}, drifts in {by_word['drifts']} and cannot be told in "
-        f"{by_word['cannot tell']} (three seeds, 300 updates). In {len(judged)} the law of three depths predicts the best rate "
-        f"of the double depth, which it has not seen: within a factor of {NEAR:g} in "
-        f"{sum(case.off <= NEAR for case in judged)}, off by {statistics.median(case.off for case in judged):.2f} in the "
-        f"median; keeping the deepest's best rate is off by {statistics.median(case.off_kept for case in judged):.2f}."
+        f"Of {len(cases)} methods and small models, each under an optimiser, keeping the shallowest's best rate four times "
+        f"as deep carries in {by_word['carries']}, drifts in {by_word['drifts']} and cannot be told in "
+        f"{by_word['cannot tell']} (three seeds, 300 updates). In {count} the law of three depths predicts the best rate of "
+        f"the double depth, which it has not seen: within a factor of {NEAR:g} in {near}, off by {off:.2f} in the median; "
+        f"keeping the deepest's best rate is off by {kept:.2f}."
     )
 
 
