@@ -105,11 +105,11 @@ def summary(known: Rows) -> str:
     near, count = sum(case.off <= NEAR for case in judged), len(judged)
     off, kept = (statistics.median(own) for own in zip(*((case.off, case.off_kept) for case in judged), strict=True))
     return (
-        f"Of {len(cases)} methods and small models, each under an optimiser, keeping the shallowest's best rate four times "
-        f"as deep carries in {by_word['carries']}, drifts in {by_word['drifts']} and cannot be told in "
-        f"{by_word['cannot tell']} (three seeds, 300 updates). In {count} the law of three depths predicts the best rate of "
-        f"the double depth, which it has not seen: within a factor of {NEAR:g} in {near}, off by {off:.2f} in the median; "
-        f"keeping the deepest's best rate is off by {kept:.2f}."
+        f"Of {len(cases)} methods and small models, each under an optimiser, keeping the shallowest's best rate four "
+        f"times as deep carries in {by_word['carries']}, drifts in {by_word['drifts']} and cannot be told in "
+        f"{by_word['cannot tell']} (three seeds, 300 updates). In {count} the law of three depths predicts the best "
+        f"rate of the double depth, which it has not seen: within a factor of {NEAR:g} in {near}, off by {off:.2f} in "
+        f"the median; keeping the deepest's best rate is off by {kept:.2f}."
     )
 
 
