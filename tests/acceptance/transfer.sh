@@ -85,7 +85,7 @@ block "one depth" refused "give several" model:plain --depths 4
 block "a rate axis of one value" refused "lowest and the highest" model:plain --lr 1e-3
 block "both axes" refused "not both" model:gpt --depths 2,4 --widths 16,32
 block "no model" refused "your own FACTORY"
-block "an optimiser without a rate" refused "no lr in its first group" model:unrated --depths 2,4
+block "an optimiser without a rate" refused "no lr in its first group" model:unrated --depths 2,4 --quiet
 block "nothing that trains" bash -c "cd '$work' && '$python' -m stabkit transfer model:lost --depths 1,2 --steps 3 --seeds 0 --out '$work/o' | tr '\n' ' ' | grep -q 'no rate tried trains'"
 [ "$quick" ] && exit $failed
 # — what it must show
