@@ -558,7 +558,7 @@ def transfer(
             train, seconds = trials.of_factory(own.request, execute, own.place.workers, following.trying)
             searched = searching.search(own.plan, train, seconds, limit)
         if searched.failed and not any(valley.trials for case in searched.found for valley in case.valleys):
-            raise UsageError(f"{own.request.factory} gave no result at any size: {searched.failed[0][1]}")
+            raise UsageError(f"no size gave a result: {searched.failed[0][1]}")
         name = options.page_name(own)
     else:
         asked = options.of_methods(every, following.making)

@@ -190,8 +190,8 @@ def _own_optimizers(
     if lr:
         first = peak(optimizers)
         if not first > 0:
-            has = "has none (no lr in its first group)" if math.isnan(first) else f"is {first:g}"
-            raise UsageError(f"{name}: --lr scales the rates of its optimizer, whose rate {has}")
+            has = "which has none (no lr in its first group)" if math.isnan(first) else f"whose first is {first:g}"
+            raise UsageError(f"{name}: --lr scales the rates of its optimizer, {has}")
         scale(optimizers, schedulers, lr / (base or first))
     notes = [f"the factory's own {updates.name(optimizers)}", *updates.notes(optimizers)]
     held = {place for optimizer in optimizers for place in updates.held(optimizer)}
