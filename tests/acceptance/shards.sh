@@ -27,7 +27,7 @@ block "STABKIT_SHARD" bash -c "! STABKIT_SHARD=5/4 $python -m stabkit sweep $tin
 block "two shards of a transfer of a factory and of a probe" bash -c "
   for i in 1 2; do $python -m stabkit transfer tests.own.carried_models:tiny --depths 1,2 --lr 1e-3..1e-1 --steps 8 --seeds 0 --quiet --shard \$i/2 --out '$work/t' & done; wait;
   for i in 1 2; do $python -m stabkit probe tests.own.probe_models:pre_ln --depths 2,4 --seeds 0,1 --quiet --no-fail --shard \$i/2 --out '$work/t' & done; wait;
-  test \$(ls '$work'/t/reports/*.html | wc -l) = 2 && test -z \"\$(ls '$work'/t/*/.claims)\""
+  test \$(ls '$work'/t/reports/*.html | wc -l) = 2 && test -z \"\$(find '$work/t' -path '*/.claims/*')\""
 block "a tutorial: sbatch, Kubernetes, SkyPilot" bash -c "grep -q 'SBATCH --array' docs/tutorials/cluster.md && grep -q 'completionMode: Indexed' docs/tutorials/cluster.md && grep -q SKYPILOT_NODE_RANK docs/tutorials/cluster.md"
 block "the first is run by a fake scheduler of two processes" dev test tests/running/test_shards.py -k scheduler_of_two
 
