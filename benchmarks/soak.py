@@ -1,5 +1,7 @@
 """Thousands of tiny runs through the supervisor: does the parent grow? benchmarks/soak.py [RUNS].
 
+The runs themselves, which a command keeps for its page (some 20 kB each), are not kept here.
+
 Prints the parent's resident memory and open descriptors as it goes; memory after the first tenth is the baseline.
 Every fiftieth run's worker is killed, so that spawning is soaked too. Exits 1 when the parent grew by 20 MB or more, or
 holds more descriptors than at the baseline.
@@ -12,9 +14,11 @@ import signal
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from stabkit.running import plan
+from stabkit.running import runs as of_runs
 from stabkit.running.executors import EXECUTORS, ExecutorOptions
 from stabkit.spec import ModelConfig, RunSpec, TaskConfig, TrainConfig
 from stabkit.storage.store import Store
@@ -57,8 +61,10 @@ def main(runs: str = "2000") -> int:
     with tempfile.TemporaryDirectory() as out:
         store = Store(Path(out))
         store.writable()
+        planned = of_runs.planned(specs, store, {"corpus": None, "device": "cpu"})
+        words = replace(planned.work, result=lambda spec, answer: answer)  # a command keeps its runs for its page
         done_all = plan.complete(
-            runs.planned(specs, store, {"corpus": None, "device": "cpu"}),
+            replace(planned, work=words),
             lambda jobs, tell: EXECUTORS["processes"](jobs, tell, ExecutorOptions(workers=os.cpu_count() or 1)),
             lambda event: None,
             ended=finished,
