@@ -212,13 +212,13 @@ def test_under_many_processes_of_which_some_are_killed_one_holds_it_at_a_time(tm
     log.touch()
 
     def start() -> subprocess.Popen[bytes]:
-        return subprocess.Popen([sys.executable, "-c", LOOP, tmp_path, log, "6"])
+        return subprocess.Popen([sys.executable, "-c", LOOP, tmp_path, log, "3.5"])
 
     loops = [start() for _ in range(6)]
     killed: set[int] = set()
-    until = time.monotonic() + 4
+    until = time.monotonic() + 2.5
     while time.monotonic() < until:
-        time.sleep(0.4)
+        time.sleep(0.25)
         victim = mine.randrange(len(loops))
         loops[victim].send_signal(signal.SIGKILL)
         killed.add(loops[victim].pid)
