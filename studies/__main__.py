@@ -26,6 +26,7 @@ from stabkit.options import machine, ranges
 from stabkit.report import json_document
 from stabkit.results.forecast.model import FILE
 from stabkit.running import cost
+from stabkit.storage import locks
 from stabkit.storage.store import Store
 from studies import study
 from studies.forecast import corpus, later
@@ -88,7 +89,7 @@ def run(asked: argparse.Namespace, command: str) -> None:
         return
     path = store.out / "reports" / f"{chosen.key}.html"
     store.writable()
-    with Signals(command):
+    with Signals(command), locks.awaited(store.runs, f"study-{chosen.key}"):  # its rows are one command's
         screen = Screen(quiet=asked.quiet)
         state = study.run(state, requests, store, screen, limit=limit, retry_failed=asked.retry_failed)
         content = PAGES[asked.study].write(state, path, command)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stabkit.spec import RunSpec
-from stabkit.storage import claims
 from stabkit.storage.folder import write_file
 from stabkit.storage.store import Run
 
@@ -40,24 +39,6 @@ def _depth(spec: RunSpec) -> str:
     """`18L` of equal stacks, else both."""
     n, m = spec.model.encoder_layers, spec.model.decoder_layers
     return f"{n}L" if n == m else spec.depth
-
-
-def once(out: Path, path: Path, found: Sequence[int], render: Callable[[], str]) -> Path:
-    """Write the page of a command in the store `out`; returns where. Of commands that end together, with as much to
-    show (`found`: results and losses), one writes, the others find it written."""
-    before = _signature(path)
-    with claims.awaited(out / "runs", "-".join(["page", path.stem, *map(str, found)])):
-        if _signature(path) == before:
-            write_file(path, render().encode())
-    return path
-
-
-def _signature(path: Path) -> tuple[int, int]:
-    try:
-        status = path.stat()
-    except OSError:
-        return 0, 0
-    return status.st_mtime_ns, status.st_ino
 
 
 def write_page(summary: Summary, path: Path, command: str) -> Path:

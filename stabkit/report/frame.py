@@ -1,5 +1,5 @@
 """What every page has, whatever it shows: the shell of one self-contained HTML file, its style and its script. Knows no
-figure and no claim.
+figure and no claim. And how it is written.
 
 Texts reach a page only through jinja2's escaping. No network, one script of our own, whose hash the page's policy has.
 """
@@ -10,6 +10,7 @@ import base64
 import hashlib
 import re
 import shlex
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup, escape
 
 from stabkit.figures.shared.words import plain, short
+from stabkit.storage import locks
+from stabkit.storage.folder import write_file
 from stabkit.version import __version__
 
 ASSETS = Path(__file__).parent / "assets"
@@ -76,3 +79,21 @@ def _code(text: str) -> Markup:
 def script_hash(script: str) -> str:
     """What the page's policy calls a script."""
     return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+
+
+def once(out: Path, path: Path, found: Sequence[int], render: Callable[[], str]) -> Path:
+    """Write the page of a command in the store `out`; returns where. Of commands that end together, with as much to
+    show (`found`: results and losses), one writes, the others find it written."""
+    before = _signature(path)
+    with locks.awaited(out / "runs", "-".join(["page", path.stem, *map(str, found)])):
+        if _signature(path) == before:
+            write_file(path, render().encode())
+    return path
+
+
+def _signature(path: Path) -> tuple[int, int]:
+    try:
+        status = path.stat()
+    except OSError:
+        return 0, 0
+    return status.st_mtime_ns, status.st_ino

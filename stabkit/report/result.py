@@ -134,14 +134,14 @@ class SweepResult:
     @cached_property
     def page(self) -> Path:
         """The HTML page, written when it is first asked for."""
-        from stabkit.report import files
-
-        path = self.out / "reports" / files.page_name(self.name, self.specs, self.trained.surfaces)
+        from stabkit.report.files import page_name
+        from stabkit.report.frame import once
         from stabkit.report.html import render
 
         made = self.trained
-        found = [len(one) for one in (made.runs, made.failed, made.untranslated, made.surfaces)]
-        return files.once(self.out, path, found, lambda: render(self.summary, command=self.call))
+        path = self.out / "reports" / page_name(self.name, self.specs, made.surfaces)
+        found = [len(each) for each in (made.runs, made.failed, made.untranslated, made.surfaces)]
+        return once(self.out, path, found, lambda: render(self.summary, command=self.call))
 
     def _repr_html_(self) -> str:
         """The verdict and the matrix; of single steps, which have none, the runs."""

@@ -12,8 +12,8 @@ from stabkit.figures.drawing import style
 from stabkit.figures.shared.words import listed, plain, several, short
 from stabkit.report import provenance
 from stabkit.report.cards import card
-from stabkit.report.files import once, page_name
-from stabkit.report.frame import ASSETS, shell, template
+from stabkit.report.files import page_name
+from stabkit.report.frame import ASSETS, once, shell, template
 from stabkit.report.html import chain_rows
 from stabkit.results.tolerance import OUT_OF_RANGE, Exponent, Tolerance, exponents
 from stabkit.results.words import scientific

@@ -23,7 +23,7 @@ from stabkit.running.executors.base import Answer, Tell
 from stabkit.running.plan import Map
 from stabkit.running.work import Job
 from stabkit.spec import RunSpec
-from stabkit.storage.claims import Busy
+from stabkit.storage.locks import Busy
 
 
 def grouped(execute: Map, most: int, workers: int) -> Map:

@@ -15,8 +15,8 @@ from typing import Generic, Literal, Protocol, TypeVar
 
 from stabkit.running.executors.base import ATTEMPTS, Answer, Lost, LostKind, Tell
 from stabkit.running.work import Job
-from stabkit.storage.claims import LOOK, Busy, Claimed, Freed
 from stabkit.storage.folder import CorruptFolder, OldFolder
+from stabkit.storage.locks import LOOK, Busy, Freed, Locked
 from stabkit.storage.shelf import Shelf
 
 S = TypeVar("S")
@@ -137,7 +137,7 @@ def _aside(shelf: Shelf[T], name: str) -> str:
             except (CorruptFolder, OldFolder):
                 return f"moved to {shelf.quarantine(name)}"
             return "sound again"
-    except Claimed:
+    except Locked:
         return "another command is at it"
 
 

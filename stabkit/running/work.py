@@ -1,7 +1,7 @@
 """The only function a worker runs: read a job, compute, commit through the store. Jobs are JSON.
 
-Whoever begins one claims what it makes, and finds it made, or claimed by another command (`Claimed`); `over` in a job
-is the turn of a claim whose holder was found to be gone.
+Whoever begins one locks what it makes, and finds it made, or locked by another command (`Locked`); `over` in a job
+names a holder that was found to be gone.
 
 {"kind": "run", "id": RUN_ID, "out": DIR, "spec": {...}, "corpus": null | {"directory": DIR}, "device": "cpu",
  "kernels": "fused", "checkpoint_every": 0, "texts": {sha256: text of a file of one's own}}
@@ -33,8 +33,8 @@ from stabkit.errors import UsageError
 from stabkit.results import records
 from stabkit.running import texts
 from stabkit.spec import RunSpec
-from stabkit.storage.claims import Claimed
 from stabkit.storage.folder import CorruptFolder
+from stabkit.storage.locks import Locked
 from stabkit.storage.store import Store, to_files
 from stabkit.version import __version__
 
@@ -73,7 +73,7 @@ def prepare() -> None:
 
 
 def do(job: Job, tell: Callable[[Event], None]) -> tuple[str, str]:
-    """Do one job and commit its result; returns (id, outcome). Raises Claimed where another command is at it, else
+    """Do one job and commit its result; returns (id, outcome). Raises Locked where another command is at it, else
     whatever went wrong."""
     return KINDS[job["kind"]](job, tell)
 
@@ -160,13 +160,13 @@ def _runs(job: Job, tell: Callable[[Event], None]) -> tuple[str, str]:
         )
     store = Store(Path(job["out"]))
     answers = dict[str, Any]()
-    with ExitStack() as claimed:
+    with ExitStack() as held:
         mine: list[RunSpec] = []
         for each, one in zip(job["jobs"], specs, strict=True):
             try:
-                claimed.enter_context(store.shelf.held(one.run_id, each.get("over", "")))
-            except Claimed as error:
-                answers[one.run_id] = error.claim.to_json()
+                held.enter_context(store.shelf.held(one.run_id, each.get("over", "")))
+            except Locked as error:
+                answers[one.run_id] = error.busy.to_json()
                 continue
             if (done := store.shelf.load_if_sound(one.run_id)) is not None:
                 answers[one.run_id] = done.outcome.word

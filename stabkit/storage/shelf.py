@@ -2,7 +2,7 @@
 
     <out>/<kind>/<id>/            the kind's files and manifest.json
     <out>/<kind>/.partial/        folders being assembled; may be deleted when nothing runs
-    <out>/<kind>/.claims/         who is at work on which (`claims.py`)
+    <out>/<kind>/.locks/         who is at work on which (`locks.py`)
     <out>/<kind>/.quarantine/     folders that failed their check, kept
 
 A `FolderKind` says what a folder holds and how its bytes become a value; a `Shelf` is the folders of one kind under one
@@ -21,7 +21,7 @@ from typing import Generic, TypeVar
 
 from stabkit.errors import StabkitError, StoreError
 from stabkit.results.records import UnreadableRecords
-from stabkit.storage import claims, folder
+from stabkit.storage import folder, locks
 from stabkit.storage.folder import CorruptFolder
 
 T = TypeVar("T")
@@ -107,16 +107,16 @@ class Shelf(Generic[T]):
 
     @contextmanager
     def held(self, name: str, over: str = "") -> Iterator[None]:
-        """The claim on a name, while this lasts (`claims.held`): what a holder before left half-written is deleted, its
-        checkpoint or its tiles stay. Raises Claimed."""
-        with claims.held(self.root, name.replace("/", "~"), over):
+        """The lock on a name, while this lasts (`locks.held`): what a holder before left half-written is deleted, its
+        checkpoint or its tiles stay. Raises Locked."""
+        with locks.held(self.root, name.replace("/", "~"), over):
             folder.sweep(self.partial(), name)
             yield
 
     @contextmanager
     def awaited(self, name: str) -> Iterator[None]:
         """The same, for what takes seconds: waits until nobody else holds it."""
-        with claims.awaited(self.root, name):
+        with locks.awaited(self.root, name):
             folder.sweep(self.partial(), name)
             yield
 

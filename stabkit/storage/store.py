@@ -4,7 +4,7 @@
     <out>/runs/.partial/       <run_id>/: checkpoint.npz and attempts.jsonl of a run that is not finished;
                                <run_id>.…/: a folder being assembled. May be deleted when nothing runs
     <out>/runs/.quarantine/    folders that failed their check, moved here with one warning
-    <out>/runs/.claims/        <run_id>.…: who trains it (`claims.py`); any number of commands may share a store
+    <out>/runs/.locks/        <run_id>.…: who trains it (`locks.py`); any number of commands may share a store
 
 A folder is written aside, every file fsynced, and renamed into place, so a reader sees all of it or nothing.
 `manifest.json` holds the sha256 of every other file; `digest` is the sha256 over that list without environment.json:
@@ -40,7 +40,7 @@ from stabkit.results.outcome import Outcome
 from stabkit.results.profile import Profile, profile
 from stabkit.results.records import Table
 from stabkit.spec import ALGO_VERSION, RunSpec, recorded_steps, snapshot_steps
-from stabkit.storage import claims, folder, translations
+from stabkit.storage import folder, locks, translations
 from stabkit.storage.folder import CorruptFolder, write_file
 from stabkit.storage.shelf import FolderKind, Shelf, check_name
 from stabkit.storage.translations import Translation
@@ -234,10 +234,10 @@ class Store:
         """Make the directories; raise StoreError where they cannot be written to, before anything is trained."""
         try:
             self.runs.mkdir(parents=True, exist_ok=True)
-            for name in (".partial", ".quarantine", claims.FOLDER):
+            for name in (".partial", ".quarantine", locks.FOLDER):
                 folder.own(self.runs, name)
             os.rmdir(tempfile.mkdtemp(prefix=".writable-", dir=self.runs))
-            claims.clear(self.runs)
+            locks.clear(self.runs)
         except OSError as error:
             raise StoreError(f"cannot write to {self.out}: {error.strerror or error}") from error
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from stabkit.cli import console
 from stabkit.errors import StabkitError
 from stabkit.options import ranges
+from stabkit.storage import locks
 from studies.carried import page, rows, study
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -33,7 +34,8 @@ def main(arguments: Sequence[str]) -> int:
         return int(page.page(rows.read(asked.rows)) != PAGE.read_text(encoding="utf-8"))
     text = {name: getattr(asked, name) for name in ("data", "source", "target")}
     try:
-        left = study.run(asked.rows, text, asked.out, ranges.duration("--budget", asked.budget))
+        with locks.awaited(asked.out.absolute() / "runs", "study-carried"):  # its rows are one command's
+            left = study.run(asked.rows, text, asked.out, ranges.duration("--budget", asked.budget))
     except StabkitError as error:
         console.error(error)
         return error.exit_code

@@ -11,12 +11,12 @@ test -n "$quick" || command -v slurmctld >/dev/null || { apt-get update && apt-g
 
 # — 1 Locks by run, not by store
 block "two commands with overlapping plans train each run once" dev test tests/cli/test_cli.py -k two_commands
-block "a dead holder is taken over: process gone, or no sign of life" dev test tests/storage/test_claims.py
+block "a dead holder is taken over: process gone, or no sign of life" dev test tests/storage/test_locks.py
 block "where flock fails it still works, and no clock is compared" dev test tests/running/test_shards.py -k four_shards
 block "which it is, and why, is said" grep -q "soft locks" docs/reliability.md
 block "readers never wait" bash -c "
-  $python -m stabkit sweep $tiny --models deepnorm --out '$work/r' && mkdir -p '$work/r/runs/.claims' &&
-  for id in \$(ls '$work/r/runs'); do printf '{}' >'$work/r/runs/.claims/'\$id.0; done &&
+  $python -m stabkit sweep $tiny --models deepnorm --out '$work/r' && mkdir -p '$work/r/runs/.locks' &&
+  for id in \$(ls '$work/r/runs'); do printf '{}' >'$work/r/runs/.locks/'\$id.0; done &&
   timeout 20 $python -m stabkit runs ls --out '$work/r' && timeout 60 $python -m stabkit report --store '$work/r'"
 
 # — 2 --shard
@@ -27,7 +27,7 @@ block "STABKIT_SHARD" bash -c "! STABKIT_SHARD=5/4 $python -m stabkit sweep $tin
 block "two shards of a transfer of a factory and of a probe" bash -c "
   for i in 1 2; do $python -m stabkit transfer tests.own.carried_models:tiny --depths 1,2 --lr 1e-3..1e-1 --steps 8 --seeds 0 --quiet --shard \$i/2 --out '$work/t' & done; wait;
   for i in 1 2; do $python -m stabkit probe tests.own.probe_models:pre_ln --depths 2,4 --seeds 0,1 --quiet --no-fail --shard \$i/2 --out '$work/t' & done; wait;
-  test \$(ls '$work'/t/reports/*.html | wc -l) = 2 && test -z \"\$(find '$work/t' -path '*/.claims/*')\""
+  test \$(ls '$work'/t/reports/*.html | wc -l) = 2 && test -z \"\$(find '$work/t' -path '*/.locks/*')\""
 block "a tutorial: sbatch, Kubernetes, SkyPilot" bash -c "grep -q 'SBATCH --array' docs/tutorials/cluster.md && grep -q 'completionMode: Indexed' docs/tutorials/cluster.md && grep -q SKYPILOT_NODE_RANK docs/tutorials/cluster.md"
 block "the first is run by a fake scheduler of two processes" dev test tests/running/test_shards.py -k scheduler_of_two
 

@@ -277,7 +277,7 @@ def test_a_corpus_of_unequal_sides_names_both_files(tmp_path):
 
 
 def test_two_commands_on_one_store_train_each_run_once(tmp_path):
-    """Both are given the same grid: what one has claimed the other waits for."""
+    """Both are given the same grid: what one is at the other waits for."""
     command = [sys.executable, "-m", "stabkit", "sweep", *TINY, "--models", "papers", "--workers", "1"]
     both = [
         subprocess.Popen([*command, "--out", tmp_path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -286,7 +286,7 @@ def test_two_commands_on_one_store_train_each_run_once(tmp_path):
     said = [process.communicate() for process in both]
     assert [process.returncode for process in both] == [0, 0], said
     places = [Path(run / "environment.json") for run in (tmp_path / "runs").iterdir() if run.name[0] != "."]
-    assert len(places) > 5 and not list((tmp_path / "runs" / ".claims").iterdir())
+    assert len(places) > 5 and not list((tmp_path / "runs" / ".locks").iterdir())
     assert not list((tmp_path / "runs" / ".partial").iterdir())
     assert all("Traceback" not in err for _, err in said)
 

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 PLACES = {
     "reading": ("stabkit.results.records", "_array", 3),
     "reading a manifest": ("stabkit.storage.folder", "read", 2),
-    "claiming": ("stabkit.storage.claims", "_turns", 1),
+    "locking": ("stabkit.storage.locks", "_turns", 1),
     "planning": ("stabkit.running.plan", "plan", 1),
     "waiting for workers": ("stabkit.running.executors.processes", "_patience", 2),
     "writing": ("stabkit.storage.folder", "_sync", 1),

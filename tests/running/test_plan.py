@@ -20,8 +20,8 @@ from stabkit.running.request import MANY_RUNS, TooManyRuns, price
 from stabkit.running.runs import StoredAttempts
 from stabkit.running.work import Job
 from stabkit.spec import Chosen
-from stabkit.storage import claims
-from stabkit.storage.claims import Busy, Claimed
+from stabkit.storage import locks
+from stabkit.storage.locks import Busy, Locked
 from stabkit.storage.shelf import FolderKind, Shelf
 from stabkit.storage.store import Store
 from tests.conftest import tiny
@@ -175,15 +175,15 @@ def test_a_million_runs_are_counted_and_priced_before_one_is_built(monkeypatch: 
 
 
 def busy(out: Path, name: str = "a") -> Busy:
-    """As an executor answers for a claim that is held."""
-    with pytest.raises(Claimed) as found, claims.held(out / "words", name):
+    """As an executor answers for a lock that is held."""
+    with pytest.raises(Locked) as found, locks.held(out / "words", name):
         pass
-    return found.value.claim
+    return found.value.busy
 
 
 def test_what_others_are_at_comes_last_and_is_taken_from_the_store(tmp_path: Path) -> None:
     work, seen, notes = made(tmp_path), list[str](), list[str]()
-    with claims.held(tmp_path / "words", "a"):
+    with locks.held(tmp_path / "words", "a"):
         at = busy(tmp_path)
 
     def execute(jobs: Sequence[Job], tell: Tell) -> Generator[Answer, None, None]:
@@ -199,10 +199,10 @@ def test_what_others_are_at_comes_last_and_is_taken_from_the_store(tmp_path: Pat
     assert done.results == ["A", "B"] and seen == ["a", "b"] and any("other commands" in note for note in notes)
 
 
-def test_what_others_left_undone_is_done_here_over_their_claim(tmp_path: Path) -> None:
-    path = tmp_path / "words" / ".claims" / "a.0"
+def test_what_others_left_undone_is_done_here_over_their_lock(tmp_path: Path) -> None:
+    path = tmp_path / "words" / ".locks" / "a.0"
     path.parent.mkdir(parents=True)
-    gone = {"machine": claims.machine(), "pid": 2**22 + 1, "started": "1", "token": "t", "beat": "0"}
+    gone = {"machine": locks.machine(), "pid": 2**22 + 1, "started": "1", "token": "t", "beat": "0"}
     path.write_text(json.dumps(gone))
     at, given, notes = Busy(str(tmp_path / "words"), "a", "0 t", "here", 2**22 + 1), list[str](), list[str]()
 
@@ -220,7 +220,7 @@ def test_what_others_left_undone_is_done_here_over_their_claim(tmp_path: Path) -
 def test_what_others_have_given_up_is_given_up_here(tmp_path: Path) -> None:
     store = Store(tmp_path)
     work = replace(made(tmp_path, attempts=StoredAttempts(store, afresh=False)), jobs=lambda word: [{"id": word}])
-    with claims.held(tmp_path / "words", "a"):
+    with locks.held(tmp_path / "words", "a"):
         at = busy(tmp_path)
 
     def execute(jobs: Sequence[Job], tell: Tell) -> Generator[Answer, None, None]:
@@ -234,7 +234,7 @@ def test_what_others_have_given_up_is_given_up_here(tmp_path: Path) -> None:
 
 
 def test_waiting_for_others_ends_when_there_is_no_patience_left(tmp_path: Path) -> None:
-    with claims.held(tmp_path / "words", "a"):
+    with locks.held(tmp_path / "words", "a"):
         at = busy(tmp_path)
         answers = plan.settled([{"id": "a"}], lambda jobs, tell: ((j, at) for j in jobs), print, CommandAttempts())
         begin = time.monotonic()

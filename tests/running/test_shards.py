@@ -110,7 +110,7 @@ def test_four_shards_of_which_one_is_killed_train_each_run_once(alone: dict[str,
     assert digests(out) == alone and len(alone) == RUNS
     trained = Counter(log.read_text().split())
     assert set(trained) == set(alone) and set(trained.values()) == {1}, trained
-    assert not any((out / "runs" / ".claims").iterdir()) and len(list((out / "reports").iterdir())) == 1
+    assert not any((out / "runs" / ".locks").iterdir()) and len(list((out / "reports").iterdir())) == 1
 
 
 TUTORIAL = Path(__file__).parents[2] / "docs" / "tutorials" / "cluster.md"

@@ -18,7 +18,7 @@ from stabkit.report.json_document import series, text
 from stabkit.results import records
 from stabkit.running import runs
 from stabkit.spec import ALGO_VERSION, RunSpec
-from stabkit.storage import claims, folder
+from stabkit.storage import folder, locks
 from stabkit.storage.export import rows
 from stabkit.storage.folder import CorruptFolder
 from stabkit.storage.store import FILES, Store
@@ -154,7 +154,7 @@ def test_a_deep_environment_or_attempts_are_no_recursion(tmp_path: Path) -> None
     assert store.attempts(SPEC.run_id) == []
 
 
-@pytest.mark.parametrize("name", [".partial", ".quarantine", ".claims"])
+@pytest.mark.parametrize("name", [".partial", ".quarantine", ".locks"])
 def test_nothing_is_written_or_deleted_through_a_link_beside_the_runs(name: str, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     (elsewhere / "a.b").mkdir(parents=True)
@@ -174,19 +174,19 @@ def test_nothing_is_written_or_deleted_through_a_link_beside_the_runs(name: str,
     assert [entry.name for entry in elsewhere.iterdir()] == ["a.b"] and SPEC.run_id in store
 
 
-def test_a_claim_that_is_another_name_of_a_file_is_not_written_to(tmp_path: Path) -> None:
+def test_a_lock_that_is_another_name_of_a_file_is_not_written_to(tmp_path: Path) -> None:
     precious = tmp_path / "precious"
     precious.write_text("data")
     store = Store(tmp_path)
-    (store.runs / ".claims").mkdir(parents=True)
+    (store.runs / ".locks").mkdir(parents=True)
     for name in ("symbolic_0.0", "hard_0.0"):
-        path = store.runs / ".claims" / name
+        path = store.runs / ".locks" / name
         path.symlink_to(precious) if name[0] == "s" else path.hardlink_to(precious)
-        with pytest.raises(claims.Claimed), store.shelf.held(name.removesuffix(".0")):
+        with pytest.raises(locks.Locked), store.shelf.held(name.removesuffix(".0")):
             pass
-        holder = claims._Holder("here", 1, "2", "3")
+        holder = locks._Holder("here", 1, "2", "3")
         with suppress(OSError):
-            claims._beat(path, holder, 7)
+            locks._beat(path, holder, 7)
     assert precious.read_text() == "data"
 
 

@@ -19,7 +19,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from stabkit.errors import StoreError
 from stabkit.running import runs
-from stabkit.storage import claims, folder, store
+from stabkit.storage import folder, locks, store
 from stabkit.storage.store import FILES, Store
 from tests.conftest import examples, files_of, tiny
 
@@ -61,7 +61,7 @@ def failing_at(n: int, kind: type[BaseException] = Fault) -> Iterator[Callable[[
 
     mkdir = Path.mkdir
     patch = pytest.MonkeyPatch()
-    for module in (store, folder, claims):
+    for module in (store, folder, locks):
         patch.setattr(module, "os", FaultyOs())
         patch.setattr(module, "tempfile", FaultyTemp, raising=False)
         patch.setattr(module, "open", opened, raising=False)
@@ -98,13 +98,13 @@ NEW = tiny(seed=1)
 
 
 def left(made: Store) -> str:
-    """What a claim that failed left is of a process that lives: this one."""
-    turns = claims._turns(made.runs, NEW.run_id)
-    return claims._over(*max(turns.items())) if turns else ""
+    """What a lock that failed left is of a process that lives: this one."""
+    turns = locks._turns(made.runs, NEW.run_id)
+    return locks._over(*max(turns.items())) if turns else ""
 
 
-def claimed(made: Store) -> None:
-    with made.shelf.held(NEW.run_id, over=left(made)):  # a claim that failed
+def locked(made: Store) -> None:
+    with made.shelf.held(NEW.run_id, over=left(made)):  # of one that failed
         made.commit(NEW, files_of(NEW))
 
 
@@ -114,7 +114,7 @@ OPERATIONS: dict[str, Callable[[Store], object]] = {
     "attempt": lambda s: s.note_attempt(NEW.run_id, "killed"),
     "report": lambda s: folder.write_file(s.out / "reports" / "page.html", b"new"),
     "quarantine": lambda s: s.quarantine(tiny(seed=0).run_id),
-    "claim": claimed,
+    "lock": locked,
 }
 
 
@@ -216,7 +216,7 @@ class Stored(RuleBasedStateMachine):
         for spec in planned.missing:
             with self.store.shelf.held(spec.run_id):
                 self.store.commit(spec, files_of(spec))
-            assert not list((self.store.runs / ".claims").iterdir())
+            assert not list((self.store.runs / ".locks").iterdir())
             assert not list((self.store.runs / ".partial").glob(f"{spec.run_id}.*"))
             self.sound.add(spec.run_id)
 

@@ -13,7 +13,7 @@ from stabkit.cli import console
 from stabkit.errors import StoreError
 from stabkit.options import stored
 from stabkit.report.json_document import SCHEMA, ended, facts, seconds_a_step, series, text
-from stabkit.storage import claims
+from stabkit.storage import locks
 from stabkit.storage.folder import OldFolder
 from stabkit.storage.index import ListedRun
 from stabkit.storage.shelf import Shelf
@@ -64,7 +64,7 @@ def listing(lines: Sequence[ListedRun], watches: Sequence[Watched], bleu: Mappin
 
 def in_progress(store: Store) -> None:
     """One line: which runs commands are at."""
-    if at := [name for name in claims.names(store.runs) if spec.RUN_ID.fullmatch(name)]:
+    if at := [name for name in locks.names(store.runs) if spec.RUN_ID.fullmatch(name)]:
         console.say(f"in progress: {', '.join(at)}")
 
 

@@ -23,8 +23,8 @@ from stabkit.errors import Interrupted, StabkitError, UsageError
 from stabkit.own import factory
 from stabkit.own.probe.built_model import FACTORY, Made, fits
 from stabkit.own.sublayers.memory import raw
-from stabkit.storage.claims import Claimed
 from stabkit.storage.folder import write_file
+from stabkit.storage.locks import Locked
 
 OURS = Path(__file__).resolve().parents[2]
 """Where stabkit stands."""
@@ -36,7 +36,7 @@ INSTALLED = {"site-packages", "dist-packages"}
 def answered(job: dict[str, Any], log: Path, work: Callable[[Callable[..., Any]], dict[str, Any]]) -> tuple[str, str]:
     """(id, JSON) of a job: what `work` says of the factory's function, or {"failed": in one line, with the place in the
     user's file, "log": the whole traceback and all that was printed}. Raises UsageError for what would be as wrong at
-    any size, Claimed where another command is at it."""
+    any size, Locked where another command is at it."""
     with aside(job["here"]) as printed:
         function = factory.function(FACTORY, job["factory"])
         fits(function, job["factory"], job["depth"], job.get("width"))
@@ -44,7 +44,7 @@ def answered(job: dict[str, Any], log: Path, work: Callable[[Callable[..., Any]]
             return job["id"], json.dumps(work(function))
         except UsageError as error:
             return job["id"], json.dumps({"failed": str(error)})
-        except (StabkitError, Claimed, Interrupted):
+        except (StabkitError, Locked, Interrupted):
             raise
         except BaseException as error:  # a SystemExit or a KeyboardInterrupt of theirs is their model's too
             write_file(log, printed() + traceback.format_exc().encode(errors="backslashreplace"))

@@ -12,8 +12,7 @@ import numpy as np
 from stabkit.figures.depth.coordinates import PICTURE
 from stabkit.figures.shared.words import plain, short
 from stabkit.report.cards import card
-from stabkit.report.files import once
-from stabkit.report.frame import ASSETS, shell, template
+from stabkit.report.frame import ASSETS, once, shell, template
 from stabkit.results.intervals import Interval
 from stabkit.results.own.coordinates import LEVEL, Coordinates
 

@@ -13,8 +13,7 @@ from stabkit.figures.model_curves import OWN
 from stabkit.figures.picture import Picture
 from stabkit.figures.shared.words import listed, plain, short
 from stabkit.report.cards import card
-from stabkit.report.files import once
-from stabkit.report.frame import ASSETS, shell, template
+from stabkit.report.frame import ASSETS, once, shell, template
 from stabkit.report.own.links import NAMES, anatomy, answer, cures, notes, rates
 from stabkit.results.own.cell import ModelCell
 from stabkit.results.own.forecast import ours

@@ -9,7 +9,7 @@ from typing import Literal
 from stabkit.errors import StabkitError
 from stabkit.running.shard import Shard
 from stabkit.running.work import Event, Job
-from stabkit.storage.claims import Busy
+from stabkit.storage.locks import Busy
 
 Tell = Callable[[Event], None]
 LostKind = Literal["error", "died", "timeout", "cancelled", "given up"]

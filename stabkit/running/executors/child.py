@@ -2,7 +2,7 @@
 
     parent → child   a job
     child → parent   {"kind": "ready"} once, then for each job {"kind": "event", "body": {…}} now and then and one of
-                     {"kind": "done", "body": outcome}, {"kind": "claimed", "body": by whom},
+                     {"kind": "done", "body": outcome}, {"kind": "locked", "body": by whom},
                      {"kind": "failed" | "refused" | "storage", "body": reason}
 
 It is started by `processes.py` with two file descriptors: the socket that carries the lines, and the reading end of a
@@ -23,7 +23,7 @@ from typing import Any
 
 from stabkit.errors import StabkitError, StoreError, UsageError
 from stabkit.running import work
-from stabkit.storage.claims import Claimed
+from stabkit.storage.locks import Locked
 
 LONGEST = 2_000
 """Characters of a reason."""
@@ -58,8 +58,8 @@ def serve(jobs: int, alive: int) -> None:
                 if os.getpid() != process:
                     os._exit(0)  # a user's code has forked: one of us answers
                 send("done", answer)
-            except Claimed as error:
-                send("claimed", error.claim.to_json())
+            except Locked as error:
+                send("locked", error.busy.to_json())
             except UsageError as error:
                 send("refused", str(error)[:LONGEST])
             except StoreError as error:

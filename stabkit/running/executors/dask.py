@@ -22,8 +22,8 @@ from stabkit.running.executors import relayed
 from stabkit.running.executors.base import Answer, ExecutorOptions, Lost, LostKind, Tell
 from stabkit.running.executors.relayed import Vendors
 from stabkit.running.work import Event, Job
-from stabkit.storage import claims
-from stabkit.storage.claims import Busy
+from stabkit.storage import locks
+from stabkit.storage.locks import Busy
 
 ANSWER_SECONDS = 5
 """How long a scheduler may take to answer."""
@@ -38,7 +38,7 @@ def map(jobs: Sequence[Job], tell: Tell, where: ExecutorOptions) -> Generator[An
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()
     seen_there = ExitStack()
     try:
-        seen_there.enter_context(claims.held(relayed.runs(jobs[0]), topic))  # so that a worker knows this store
+        seen_there.enter_context(locks.held(relayed.runs(jobs[0]), topic))  # so that a worker knows this store
         client.subscribe_topic(topic, lambda event: events.put(event[1]))
         waiting = {
             client.submit(

@@ -8,7 +8,7 @@ from stabkit.errors import StabkitError, StoreError, UsageError
 from stabkit.running import work
 from stabkit.running.executors.base import Answer, ExecutorOptions, Lost, Tell
 from stabkit.running.work import Job
-from stabkit.storage.claims import Claimed
+from stabkit.storage.locks import Locked
 
 
 def map(jobs: Sequence[Job], tell: Tell, where: ExecutorOptions) -> Generator[Answer, None, None]:
@@ -17,8 +17,8 @@ def map(jobs: Sequence[Job], tell: Tell, where: ExecutorOptions) -> Generator[An
     for job in jobs:
         try:
             yield job, work.do(job, tell)[1]
-        except Claimed as error:
-            yield job, error.claim
+        except Locked as error:
+            yield job, error.busy
         except Exception as error:  # whatever a run raises is that run's loss, not the sweep's
             known = isinstance(error, StabkitError)
             final = error if isinstance(error, (UsageError, StoreError)) else None

@@ -23,7 +23,7 @@ from typing import Any
 from stabkit.errors import FailedRuns, StoreError, UsageError
 from stabkit.running.executors.base import Answer, ExecutorOptions, Lost, LostKind, Tell
 from stabkit.running.work import ENVIRONMENT, Job
-from stabkit.storage.claims import Busy
+from stabkit.storage.locks import Busy
 
 FINAL = {"refused": UsageError, "storage": StoreError}
 """What a worker says when another attempt would end the same way."""
@@ -117,7 +117,7 @@ class Pool:
 
 def answer(kind: str, body: Any) -> str | Lost | Busy:
     """What a worker said last of a job, as an executor gives it."""
-    return str(body) if kind == "done" else Busy(**body) if kind == "claimed" else lost(kind, body)
+    return str(body) if kind == "done" else Busy(**body) if kind == "locked" else lost(kind, body)
 
 
 def lost(kind: str, reason: str) -> Lost:

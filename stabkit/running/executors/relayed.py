@@ -14,28 +14,28 @@ from stabkit.kernels import products
 from stabkit.running.executors import processes
 from stabkit.running.executors.base import ExecutorOptions, Lost, Tell
 from stabkit.running.work import Job
-from stabkit.storage import claims
-from stabkit.storage.claims import Busy
+from stabkit.storage import locks
+from stabkit.storage.locks import Busy
 
 FINAL = {"UsageError": UsageError, "StoreError": StoreError}
 MIXED = "their matrix products come from different libraries, so runs agree to rounding, not to the bit"
 
 
 def runs(job: Job) -> Path:
-    """Where the claim stands by which another machine knows that it sees the same store."""
+    """Where the lock stands by which another machine knows that it sees the same store."""
     return Path(job["out"]) / "runs"
 
 
 def looked_after(
     job: Job, tell: Tell, run_timeout: float | None, token: str, here: str, wanted: Callable[[], bool] = lambda: True
 ) -> dict[str, Any]:
-    """There: one job in a child process, as long as it is wanted. `token`: a claim that the command holds."""
-    if not claims.there(runs(job), token):
+    """There: one job in a child process, as long as it is wanted. `token`: a lock that the command holds."""
+    if not locks.there(runs(job), token):
         reason = f"{here} does not see {job['out']}: --out must be on storage that every worker shares"
         return {"lost": reason, "kind": "error", "final": "StoreError"}
     for _, answer in processes.map([job], tell, ExecutorOptions(run_timeout=run_timeout), wanted=wanted):
         if isinstance(answer, Busy):
-            return {"claimed": answer.to_json()}
+            return {"locked": answer.to_json()}
         if isinstance(answer, Lost):
             return {"lost": answer.reason, "kind": answer.kind, "final": type(answer.error).__name__}
         return {"done": answer, "vendor": products.vendor()}
@@ -46,8 +46,8 @@ def answer(said: Mapping[str, Any]) -> str | Lost | Busy:
     """Here: what `looked_after` said, as an executor gives it."""
     if "done" in said:
         return str(said["done"])
-    if "claimed" in said:
-        return Busy(**said["claimed"])
+    if "locked" in said:
+        return Busy(**said["locked"])
     final = FINAL.get(said["final"])
     return Lost(said["kind"], said["lost"], final(said["lost"]) if final else None)
 

@@ -29,7 +29,7 @@ from stabkit.running.executors import relayed
 from stabkit.running.executors.base import Answer, ExecutorOptions, Tell
 from stabkit.running.executors.relayed import Vendors
 from stabkit.running.work import Event, Job
-from stabkit.storage import claims, folder
+from stabkit.storage import folder, locks
 from stabkit.storage.folder import CorruptFolder, write_file
 
 MINUTES, GIGABYTES = 60, 4
@@ -72,7 +72,7 @@ def map(jobs: Sequence[Job], tell: Tell, where: ExecutorOptions) -> Generator[An
     with ExitStack() as held:
         place = Path(tempfile.mkdtemp(prefix="slurm-", dir=_partial(jobs[0])))
         held.callback(shutil.rmtree, place, ignore_errors=True)
-        held.enter_context(claims.held(relayed.runs(jobs[0]), place.name))
+        held.enter_context(locks.held(relayed.runs(jobs[0]), place.name))
         for number, job in enumerate(jobs):
             write_file(place / f"{number}.job.json", json.dumps(job, allow_nan=False).encode())
         yield from _followed(jobs, place, tell, held, where)

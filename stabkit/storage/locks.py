@@ -1,15 +1,15 @@
 """Who is at work on what, so that commands that share a store do each piece of work once. Never imports torch.
 
-    <root>/.claims/<name>.<turn>    {"machine", "pid", "started", "token", "beat"}
+    <root>/.locks/<name>.<turn>    {"machine", "pid", "started", "token", "beat"}
 
-A claim is a file that is made with O_EXCL: of two that try one succeeds, on local disks and over NFS alike, and no
+A lock is a file that is made with O_EXCL: of two that try one succeeds, on local disks and over NFS alike, and no
 `flock` is asked for. While it is held its holder rewrites `beat` every BEAT seconds. Who finds it held goes on with
 something else and looks again.
 
 The holder is gone where its machine is ours and its process is no more, or where its file has not changed for LIMIT
-seconds of the observer's own: nobody's clock is compared with anybody else's. A claim whose holder is gone is not
-removed, for another may take it over at the same moment: the next turn of the name is claimed, and the highest turn
-counts. What was claimed may have been done by the holder before, so whoever has a claim first looks into the store.
+seconds of the observer's own: nobody's clock is compared with anybody else's. A lock whose holder is gone is not
+removed, for another may take it over at the same moment: the next turn of the name is locked, and the highest turn
+counts. Its work may have been done by the holder before, so whoever has a lock first looks into the store.
 
 A process that was stopped for longer than LIMIT and wakes does its work a second time. That costs time and no result:
 equal specs make equal bytes, and the first folder stays.
@@ -41,12 +41,12 @@ LIMIT = 90.0
 late."""
 LOOK = 0.3
 """Seconds between two looks at what is held."""
-FOLDER = ".claims"
+FOLDER = ".locks"
 
 
 @dataclass(frozen=True, slots=True)
 class Busy:
-    """A claim that was found held."""
+    """A lock that was found held."""
 
     root: str
     name: str
@@ -60,17 +60,17 @@ class Busy:
         return asdict(self)
 
 
-class Claimed(Exception):
+class Locked(Exception):
     """Somebody else is at work on it."""
 
-    def __init__(self, claim: Busy) -> None:
-        super().__init__(f"{claim.name} is being made by process {claim.pid} of {claim.machine}")
-        self.claim = claim
+    def __init__(self, busy: Busy) -> None:
+        super().__init__(f"{busy.name} is being made by process {busy.pid} of {busy.machine}")
+        self.busy = busy
 
 
 @dataclass(frozen=True, slots=True)
 class _Holder:
-    """What a claim's file says; `token` tells two claims of one process apart."""
+    """What a lock's file says; `token` tells two locks of one process apart."""
 
     machine: str
     pid: int
@@ -93,7 +93,7 @@ UNKNOWN = _Holder("", 0, "", "")
 
 @contextmanager
 def held(root: Path, name: str, over: str = "") -> Iterator[None]:
-    """Hold the claim on a name, while this lasts; raises Claimed where another does, StoreError where none can be made.
+    """Hold the lock on a name, while this lasts; raises Locked where another does, StoreError where none can be made.
 
     `over`: of a holder that was found to be gone (`Freed`).
     """
@@ -120,34 +120,34 @@ def awaited(root: Path, name: str) -> Iterator[None]:
             try:
                 mine.enter_context(held(root, name, over))
                 break
-            except Claimed as error:
+            except Locked as error:
                 time.sleep(LOOK)
-                over = freed.over(error.claim) or ""
+                over = freed.over(error.busy) or ""
         yield
 
 
 class Freed:
-    """Looks at claims again and again, and says which are held no more."""
+    """Looks at locks again and again, and says which are held no more."""
 
     def __init__(self, limit: float = LIMIT) -> None:
         self.limit = limit
         self.seen: dict[tuple[str, str], tuple[bytes, float]] = {}
 
-    def over(self, claim: Busy) -> str | None:
+    def over(self, busy: Busy) -> str | None:
         """What to call `held` with: "" where nobody holds it, the `over` of a holder that is gone; None where it is
         held."""
-        root, now = Path(claim.root), time.monotonic()
-        turns = _turns(root, claim.name)
+        root, now = Path(busy.root), time.monotonic()
+        turns = _turns(root, busy.name)
         if not turns:
             return ""
         turn = max(turns)
         if turns[turn].gone:
             return _over(turn, turns[turn])
-        said = b"%d %s" % (turn, _bytes(_path(root, claim.name, turn)))
-        before, since = self.seen.get((claim.root, claim.name), (b"", now))
+        said = b"%d %s" % (turn, _bytes(_path(root, busy.name, turn)))
+        before, since = self.seen.get((busy.root, busy.name), (b"", now))
         if said != before:
             since = now
-            self.seen[claim.root, claim.name] = said, now
+            self.seen[busy.root, busy.name] = said, now
         return _over(turn, turns[turn]) if now - since >= self.limit else None
 
 
@@ -160,16 +160,14 @@ def names(root: Path) -> list[str]:
         return []
 
 
-def clear(root: Path) -> int:
-    """Remove the claims whose holder is seen to be gone, of names that nobody may ask for again; how many are left."""
-    left = 0
+def clear(root: Path) -> None:
+    """Remove what holders left that are seen to be gone: nobody may ask for these names again. By taking each over, as
+    everybody does: another may be doing that at the same moment."""
     with suppress(OSError, StoreError), os.scandir(_place(root)) as entries:
-        for entry in entries:
-            gone = _holder(Path(entry.path)).gone
-            left += not gone
-            if gone:
-                _remove(Path(entry.path))
-    return left
+        left = {entry.name.rpartition(".")[0] for entry in entries if _holder(Path(entry.path)).gone}
+        for name in left:
+            with suppress(Locked), held(root, name):
+                pass
 
 
 def there(root: Path, name: str) -> bool:
@@ -206,24 +204,24 @@ def _started(pid: int) -> str:
 
 
 def _take(root: Path, name: str, over: str) -> tuple[Mapping[int, _Holder], int, _Holder]:
-    """(who held it before, turn, holder) of a new claim."""
+    """(who held it before, turn, holder) of a new lock."""
     before = _turns(root, name)
     last = max(before, default=-1)
     if before and _over(last, before[last]) != over and not before[last].gone:
-        raise Claimed(_busy(root, name, last, before[last]))
+        raise Locked(_busy(root, name, last, before[last]))
     mine = _Holder(machine(), os.getpid(), _started(os.getpid()), secrets.token_hex(8))
     path = _path(root, name, last + 1)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         _create(path, mine)
     except FileExistsError:
-        raise Claimed(_busy(root, name, last + 1, _holder(path))) from None
+        raise Locked(_busy(root, name, last + 1, _holder(path))) from None
     except OSError as error:
         raise StoreError(f"cannot write to {root}: {error.strerror or error}") from error
     now = _turns(root, name)
     if max(now, default=-1) != last + 1 or any(before.get(turn) != now[turn] for turn in now if turn <= last):
         _remove(path)  # another looked when the name was free, and so did we: neither has it, both look again
-        raise Claimed(_busy(root, name, last + 1, mine))
+        raise Locked(_busy(root, name, last + 1, mine))
     return before, last + 1, mine
 
 
@@ -322,8 +320,8 @@ class _Heart:
         with self.lock:
             self.paths[path] = holder
             if self.process != os.getpid():  # a child that was forked has no threads of ours
-                with suppress(RuntimeError):  # no thread can be started now: at the next claim
-                    threading.Thread(target=self._live, name="stabkit-claims", daemon=True).start()
+                with suppress(RuntimeError):  # no thread can be started now: at the next lock
+                    threading.Thread(target=self._live, name="stabkit-locks", daemon=True).start()
                     self.process = os.getpid()
 
     def leave(self, path: Path) -> None:
