@@ -13,7 +13,7 @@ import tempfile
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
-from functools import cache
+from functools import cache, wraps
 from pathlib import Path
 from typing import Any
 
@@ -38,10 +38,11 @@ def answered(job: dict[str, Any], log: Path, work: Callable[[Callable[..., Any]]
     user's file, "log": the whole traceback and all that was printed}. Raises UsageError for what would be as wrong at
     any size, Locked where another command is at it."""
     with aside(job["here"]) as printed:
-        function = factory.function(FACTORY, job["factory"])
+        with unforked():
+            function = factory.function(FACTORY, job["factory"])
         fits(function, job["factory"], job["depth"], job.get("width"))
         try:
-            return job["id"], json.dumps(work(function))
+            return job["id"], json.dumps(work(_unforked(function)))
         except UsageError as error:
             return job["id"], json.dumps({"failed": str(error)})
         except (StabkitError, Locked, Interrupted):
@@ -99,6 +100,27 @@ def placed(error: BaseException, name: str) -> str:
     theirs = [f for f in frames if file and os.path.realpath(f.filename) == os.path.realpath(file)]
     last = (theirs or [f for f in frames if OURS not in Path(f.filename).parents] or frames)[-1]
     return f"{factory.told(error)} ({os.path.basename(last.filename)}:{last.lineno})"
+
+
+@contextmanager
+def unforked() -> Iterator[None]:
+    """Within, a user's code may fork; whatever comes out of it in another process ends there: one of us answers, locks
+    and writes."""
+    process = os.getpid()
+    try:
+        yield
+    finally:
+        if os.getpid() != process:
+            os._exit(0)
+
+
+def _unforked(function: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(function)
+    def called(*given: Any, **named: Any) -> Any:
+        with unforked():
+            return function(*given, **named)
+
+    return called
 
 
 @contextmanager

@@ -45,18 +45,19 @@ def serve(jobs: int, alive: int) -> None:
         pass
     channel = socket.socket(fileno=jobs)
 
+    process = os.getpid()
+
     def send(kind: str, body: Any = None) -> None:
+        if os.getpid() != process:
+            os._exit(0)  # a user's code has forked in the middle of an update: one of us answers
         channel.sendall(json.dumps({"kind": kind, "body": body}, allow_nan=False).encode() + b"\n")
 
     work.prepare()
-    process = os.getpid()
     send("ready")
     with channel.makefile("rb") as lines:
         for line in lines:
             try:
                 answer = work.do(json.loads(line), lambda event: send("event", event))[1]
-                if os.getpid() != process:
-                    os._exit(0)  # a user's code has forked: one of us answers
                 send("done", answer)
             except Locked as error:
                 send("locked", error.busy.to_json())
