@@ -3,6 +3,7 @@
     python -m studies forecast --data DIR --source de --target en --rows docs/forecast.csv
     python -m studies later --data DIR --source de --target en --rows docs/later.csv
     python -m studies recent --data DIR --source de --target en --rows docs/2026.csv
+    python -m studies findings --data DIR --source de --target en --rows docs/findings.csv
     python -m studies coefficients     fit them on the rows of all three, and write them into the package
 
 The first two make the page of the forecast, the third its own; `python3 dev.py evidence forecast` and `… recent` call
@@ -29,6 +30,8 @@ from stabkit.running import cost
 from stabkit.storage import locks
 from stabkit.storage.store import Store
 from studies import study
+from studies.findings import design as findings_design
+from studies.findings import page as findings_page
 from studies.forecast import corpus, later
 from studies.forecast import page as forecast_page
 from studies.forecast.coefficients import document
@@ -39,8 +42,13 @@ from studies.recent import page as recent_page
 from studies.rows import from_csv
 
 DOCS = Path(__file__).parents[1] / "docs"
-DESIGNS = {"forecast": corpus.DESIGN, "later": later.DESIGN, "recent": recent_design.DESIGN}
-PAGES = {"forecast": forecast_page, "later": forecast_page, "recent": recent_page}
+DESIGNS = {
+    "forecast": corpus.DESIGN,
+    "later": later.DESIGN,
+    "recent": recent_design.DESIGN,
+    "findings": findings_design.DESIGN,
+}
+PAGES = {"forecast": forecast_page, "later": forecast_page, "recent": recent_page, "findings": findings_page}
 PLACE = {"workers": "auto", "device": "auto", "executor": "processes", "scheduler": "", "shard": "", "out": ""}
 MACHINE = {"vocab": "2000", **PLACE}
 """Options of `stabkit sweep` that its commands take over, and their defaults."""

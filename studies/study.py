@@ -20,7 +20,7 @@ from stabkit.running.request import Request
 from stabkit.spec import RunSpec
 from stabkit.storage.folder import write_file
 from stabkit.storage.store import Run, Store
-from studies import ladder
+from studies import ladder, unseen_text
 from studies.rows import AXES, StudyRow, UnreadableRows, from_csv, row, to_csv
 
 MINUTES = 6.0
@@ -43,6 +43,8 @@ class Design:
     searches: Mapping[str, float] = field(default_factory=dict)
     """Those whose rates are tried outward from this one, to the lowest loss: with their first seed; the others follow
     at the rate that it found."""
+    ends: bool = False
+    """Whether rows say what the last update left and what the last weights lose on unseen text."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,7 +107,7 @@ def _departs(stored: StudyRow, spec: RunSpec) -> str:
     """Where a row differs from the specification that its run_id stands for; "" where nowhere."""
     outcome, steps, validation = stored.outcome, stored.steps, stored.validation
     right = row(spec, outcome=outcome, steps=steps, validation=validation, digest="", measured=None)
-    results = ("outcome", "steps", "validation", "digest")  # what training found; a loss may be NaN
+    results = ("outcome", "steps", "validation", "digest", "update_end", "unseen")  # what training found; it may be NaN
     differ = [name for name in AXES if name not in results and getattr(right, name) != getattr(stored, name)]
     return ", ".join(f"{name} {getattr(stored, name)} where it is {getattr(right, name)}" for name in differ)
 
@@ -161,6 +163,7 @@ def run(
     """Carry out what has no row, as long as `limit` seconds last."""
     begin = time.monotonic()
     first = max(requests, key=lambda request: request.corpus is not None)
+    first = replace(first, texts={name: text for request in requests for name, text in request.texts.items()})
     failed: dict[str, tuple[RunSpec, str]] = {}
     while part := next(parts([s for s in study.missing if s.run_id not in failed], first.place.workers), None):
         need = sum(map(cost.seconds, part)) / first.place.workers
@@ -169,7 +172,8 @@ def run(
         done = execute.run(first.of(part), store, listener, retry_failed=retry_failed)
         failed |= {spec.run_id: (spec, reason) for spec, reason in done.failed}
         study.path.parent.mkdir(parents=True, exist_ok=True)
-        rows = [*_rows(study.path).values(), *map(row_of, done.runs)]
+        made = [ended(run, first.corpus, store.out) if study.design.ends else row_of(run) for run in done.runs]
+        rows = [*_rows(study.path).values(), *made]
         write_file(study.path, to_csv(rows))
         study = begun(study.design, study.commands, requests, study.path)
     return replace(study, failed=tuple(failed.values()))
@@ -200,6 +204,12 @@ def row_of(run: Run) -> StudyRow:
         measured=run.measured,
         profile=run.profile,
     )
+
+
+def ended(run: Run, corpus: dict[str, str] | None, out: Path) -> StudyRow:
+    """The row of a run with what its end left."""
+    update = run.records["update"].at("state")
+    return replace(row_of(run), update_end=float(update[-1]), unseen=unseen_text.loss(run, corpus, out))
 
 
 def _rows(path: Path) -> dict[str, StudyRow]:

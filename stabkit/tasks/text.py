@@ -84,6 +84,15 @@ class ParallelText:
         """Batches from long sentences to short, none of them the probe's unless there is but one."""
         return tuple(self._validation.batch(chosen) for chosen in self._held_out()[1])
 
+    def unseen(self) -> tuple[Batch, ...]:
+        """Every other validation pair, in batches from long to short: what no outcome was judged on and no rate was
+        chosen by."""
+        batches = cut(self._validation.lengths, self.max_tokens)
+        middle, chosen = self._held_out()
+        seen = {*middle, *np.concatenate(chosen)}
+        left = [np.array([i for i in batch if i not in seen], dtype=np.int64) for batch in batches]
+        return tuple(self._validation.batch(some) for some in left if len(some))
+
     def calibration(self, seed: int) -> Batch:
         """At most 4096 tokens (max_tokens, if that is more) in training sentences of middling length."""
         batches = self._shuffled(stream(seed, self.digest, "calibration"), max(4096, self.max_tokens))
