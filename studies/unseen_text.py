@@ -13,6 +13,7 @@ from typing import Any, cast
 import torch
 
 from stabkit.running import texts
+from stabkit.spec import SHORTEST_JUDGED
 from stabkit.storage import weights
 from stabkit.storage.store import Run
 from stabkit.tasks import objective
@@ -36,8 +37,8 @@ class UnseenText:
 
 
 def loss(run: Run, corpus: dict[str, str] | None, out: Path) -> float:
-    """Nats a token, under the run's own loss; NaN of the synthetic task."""
-    if not run.spec.task.source:
+    """Nats a token, under the run's own loss; NaN of the synthetic task and of runs too short to be judged."""
+    if not run.spec.task.source or run.spec.train.steps < SHORTEST_JUDGED:
         return math.nan
     task = texts.task(run.spec, corpus, out)
     plain = task.task if isinstance(task, objective.LanguageModel) else task

@@ -14,9 +14,14 @@ import numpy as np
 from stabkit.results.forecast.links import FITTED
 from stabkit.results.forecast.logistic import Region, sealed
 from stabkit.results.forecast.model import AXES, SCHEMA, settings
+from studies.forecast.baselines import Baselines, gradient_alone
 from studies.forecast.joined import Joined
-from studies.forecast.regression import features, fit, labels
+from studies.forecast.regression import features, labels
+from studies.forecast.widened import widened
 from studies.rows import StudyRow, digest
+
+WIDTH = 64
+"""Of the corpus' own models."""
 
 
 def document(corpus: Sequence[StudyRow], rows: Sequence[StudyRow] = ()) -> dict[str, Any]:
@@ -33,7 +38,9 @@ def document(corpus: Sequence[StudyRow], rows: Sequence[StudyRow] = ()) -> dict[
         "runs": len(fitted),
         "links": names,
         "axes": list(AXES),
-        **fit(x, labels(fitted)).to_json(),
+        **widened(fitted, labels(fitted)).to_json(),
+        "alone": {name: gradient_alone(fitted).to_json() for name in (Baselines(joined).alone() if rows else ())},
+        "lowest": min(row.rate for row in fitted if row.hidden == WIDTH),
         "before": {"corpus": digest(joined.corpus), "runs": len(joined.corpus), **joined.before.to_json()},
         "methods": sorted({row.method for row in fitted}),
         "optimizers": sorted(joined.optimizers),

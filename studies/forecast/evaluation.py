@@ -22,8 +22,9 @@ from stabkit.results.forecast.logistic import LIKELY, UNLIKELY, Array, Logistic
 from stabkit.results.forecast.model import far, read, settings
 from studies.forecast.coefficients import document
 from studies.forecast.holdouts import HeldOutGroup, fixed, harder, out_of_group
-from studies.forecast.regression import Labels, features, fit, labels
+from studies.forecast.regression import Labels, features, labels
 from studies.forecast.scores import Bin, ForecastScores, auc, auc_within, reliability, resampled, score
+from studies.forecast.widened import out_of_group_widened, widened
 from studies.rows import StudyRow
 
 LONGEST = 50
@@ -100,8 +101,8 @@ class Evaluation:
 
     @cached_property
     def whole(self) -> Logistic:
-        """The fit on all of the corpus."""
-        return fit(features(self.corpus), self.label)
+        """The fit on all of the corpus, widened."""
+        return widened(self.corpus, self.label)
 
     @cached_property
     def widths(self) -> tuple[StudyRow, ...]:
@@ -125,12 +126,17 @@ class Evaluation:
 
     @cached_property
     def groups(self) -> tuple[HeldOutGroup, ...]:
-        """Every held-out group with its forecasts."""
+        """Every held-out group with its forecasts, by fits that are widened without it."""
+        return out_of_group_widened(self.corpus, self.label) if self.both else ()
+
+    @cached_property
+    def plain(self) -> tuple[HeldOutGroup, ...]:
+        """The same by fits that are not widened."""
         return out_of_group(self.corpus, self.label) if self.both else ()
 
-    def pooled(self, warmup: int = 0, without: HeldOutGroup | None = None) -> Pooled:
-        """The forecasts of all groups, or of all but one, of runs with this warm-up."""
-        groups = [group for group in self.groups if group is not without]
+    def pooled(self, warmup: int = 0, without: HeldOutGroup | None = None, *, plain: bool = False) -> Pooled:
+        """The forecasts of all groups, or of all but one, of runs with this warm-up; `plain`: not widened."""
+        groups = [group for group in (self.plain if plain else self.groups) if group is not without]
         run = np.concatenate([np.empty(0, np.intp), *(group.places for group in groups)])
         p = np.concatenate([np.empty(0), *(group.p for group in groups)])
         wanted = np.array([self.corpus[i].warmup == warmup for i in run], dtype=bool)
@@ -217,7 +223,7 @@ class Evaluation:
         for seed in range(fixed()["shuffles"]):
             shuffled = Evaluation(self.rows)
             shuffled.__dict__["label"] = np.random.default_rng(seed).permutation(self.label)
-            areas.append(shuffled.pooled().scores.auc)
+            areas.append(shuffled.pooled(plain=True).scores.auc)
         return areas
 
     @cached_property

@@ -10,8 +10,9 @@ from pathlib import Path
 
 from stabkit.results.forecast.logistic import Logistic
 from studies.forecast import later
-from studies.forecast.regression import features, fit, labels
+from studies.forecast.regression import labels
 from studies.forecast.unseen import HeldOutRuns, held_out
+from studies.forecast.widened import widened
 from studies.rows import StudyRow, from_csv
 
 LATER, RECENT = "later.csv", "2026.csv"
@@ -39,8 +40,8 @@ class Joined:
 
     @cached_property
     def before(self) -> Logistic:
-        """The fit on the corpus alone."""
-        return fit(features(self.corpus), labels(self.corpus))
+        """The fit on the corpus alone, widened."""
+        return widened(self.corpus, labels(self.corpus))
 
     @cached_property
     def runs(self) -> HeldOutRuns:

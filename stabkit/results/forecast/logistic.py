@@ -89,6 +89,10 @@ class Logistic:
         p: Array = 0.5 * (1 + np.tanh(0.5 * z))
         return p
 
+    def turned(self, slope: float, shift: float) -> Logistic:
+        """σ(shift + slope·z), z this one's score: a fit of the same form."""
+        return Logistic(self.mean, self.scale, self.weight * slope, self.bias * slope + shift)
+
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> Logistic:
         """A fit of a document of coefficients."""

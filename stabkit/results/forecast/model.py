@@ -36,8 +36,14 @@ from stabkit.results.forecast.measured import measure
 from stabkit.results.records import Records
 from stabkit.spec import ModelConfig, RunSpec
 
-SCHEMA = "stabkit-forecast/3"
+SCHEMA = "stabkit-forecast/4"
 FILE = Path(__file__).with_name("coefficients.json")
+HORIZON = {"text": 250, "synthetic": 400}
+"""Updates past the warm-up after which the corpus' runs were judged, by task; what was early then went on to 800. So
+`likely trains` says: within so many."""
+SLOWER = 1.25
+"""A rate may be this many times below the lowest of the corpus: one that is slow enough trains no model by HORIZON,
+which nothing in sixteen updates shows."""
 FACTOR = 2.0
 """Batch and vocabulary may be this many times the corpus' or a share of it."""
 FIXED = (
@@ -100,6 +106,10 @@ class Coefficients:
     """Those that it is given for."""
     joined: Mapping[str, OptimizerRange]
     """{optimiser that the first corpus lacks: what it was seen in}."""
+    alone: Mapping[str, Logistic]
+    """{optimiser: a fit of the gradient alone}, where that is the better forecast of methods that no fit has seen."""
+    lowest: float
+    """The lowest rate of the corpus."""
     abstains: tuple[str, ...]
     """Methods for which it was too often wrong where the fit had not seen them: no forecast is given."""
 
@@ -138,6 +148,8 @@ def read(data: bytes, path: str) -> Coefficients:
                 name: OptimizerRange(tuple(each[0]), bool(each[1]), int(each[2]))
                 for name, each in body["joined"].items()
             },
+            {name: Logistic.from_json(fit) for name, fit in body["alone"].items()},
+            float(body["lowest"]),
             tuple(body["abstains"]),
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -160,7 +172,7 @@ def forecast(
     by = coefficients or ours()
     x = numbers([(measured, RunSetting(spec.train.lr, spec.model.hidden))], FITTED)
     axes = outside(spec, x[0], by)
-    p = None if axes else float(by.logistic.probability(x)[0])
+    p = None if axes else float(fit_of(spec, by).probability(x)[0])
     return Forecast(
         word=word(p),
         p_trains=p,
@@ -168,6 +180,12 @@ def forecast(
         axes=axes,
         corpus=by.corpus,
     )
+
+
+def fit_of(spec: RunSpec, by: Coefficients) -> Logistic:
+    """By which a run is forecast: the gradient alone where its method was never seen and that is better."""
+    unseen = spec.own is not None or spec.method not in by.methods
+    return by.alone.get(spec.train.optimizer, by.logistic) if unseen else by.logistic
 
 
 def outside(spec: RunSpec, x: Array, by: Coefficients) -> tuple[str, ...]:
@@ -181,6 +199,8 @@ def outside(spec: RunSpec, x: Array, by: Coefficients) -> tuple[str, ...]:
         axes.append("block")
     if spec.method in by.abstains:
         axes.append("method")
+    if spec.train.lr * SLOWER < by.lowest:
+        axes.append("rate")
     if not spec.model.decoder_layers:
         axes.append("encoder-only")
     for name, value, median in (
