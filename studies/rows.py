@@ -53,10 +53,10 @@ class StudyRow:
     optimizer: str = "adam"
     options: str = ""
     """Of the method, away from their defaults: `start=identity`."""
-    update_end: float = math.nan
-    """‖ΔF‖ after its last update."""
-    unseen: float = math.nan
-    """Loss of the last weights on validation pairs that judged no outcome and chose no rate (`studies/unseen_text.py`)."""
+    update_end: float | None = None
+    """‖ΔF‖ after its last update; None where no row says it."""
+    unseen: float | None = None
+    """Loss of the last weights on validation pairs that judged no outcome and chose no rate (`unseen_text.py`)."""
 
     @property
     def architecture(self) -> Architecture:
@@ -99,7 +99,7 @@ NUMBERS = {
 """{group: {column: field}}."""
 COLUMNS = (*AXES, *(column for columns in NUMBERS.values() for column in columns))
 """Of a file."""
-LATER = {"optimizer": "adam", "options": "", "update_end": "nan", "unseen": "nan", "profile_mixing": "1.0"}
+LATER = {"optimizer": "adam", "options": "", "update_end": "", "unseen": "", "profile_mixing": "1.0"}
 """Columns that came later, and what stands there in all rows of a file that has no such column."""
 
 
@@ -112,8 +112,8 @@ def row(
     digest: str,
     measured: Measured | None,
     profile: Profile | None = None,
-    update_end: float = math.nan,
-    unseen: float = math.nan,
+    update_end: float | None = None,
+    unseen: float | None = None,
 ) -> StudyRow:
     """The row of a finished run."""
     return StudyRow(
@@ -146,7 +146,7 @@ def to_csv(rows: Iterable[StudyRow]) -> bytes:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     lines = [_texts(item) for item in sorted(rows, key=lambda item: item.run_id)]
-    plain = {name for name, default in LATER.items() if all(str(line[name]) in (default, "") for line in lines)}
+    plain = {name for name, default in LATER.items() if all(line[name] in (default, "") for line in lines)}
     columns = [name for name in COLUMNS if name not in plain]
     writer.writerow(columns)
     writer.writerows([line[name] for name in columns] for line in lines)
@@ -155,7 +155,7 @@ def to_csv(rows: Iterable[StudyRow]) -> bytes:
 
 def _texts(item: StudyRow) -> dict[str, Any]:
     """{column: what stands there}."""
-    texts = {name: getattr(item, name) for name in AXES}
+    texts = {name: "" if (value := getattr(item, name)) is None else value for name in AXES}
     for group, columns in NUMBERS.items():
         values = getattr(item, group)
         texts |= {name: "" if values is None else repr(getattr(values, column)) for name, column in columns.items()}
@@ -194,7 +194,8 @@ def _row(header: Sequence[str], line: Sequence[str]) -> StudyRow:
     axes: dict[str, Any] = {name: texts[name] for name in AXES}
     for name in ("encoder_layers", "decoder_layers", "hidden", "warmup", "max_tokens", "seed", "steps"):
         axes[name] = int(axes[name])
-    axes |= {name: float(axes[name]) for name in ("rate", "validation", "update_end", "unseen")}
+    axes |= {name: float(axes[name]) for name in ("rate", "validation")}
+    axes |= {name: float(axes[name]) if axes[name] else None for name in ("update_end", "unseen")}
     if not RUN_ID.fullmatch(axes["run_id"]):
         raise ValueError(f"{axes['run_id']!r} is no run_id")
     if axes["outcome"] not in ("trains", "stuck", "diverged", "early") or axes["task"] not in ("text", "synthetic"):

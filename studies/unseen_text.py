@@ -6,7 +6,6 @@ synthetic task has no such text.
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Any, cast
 
@@ -36,10 +35,10 @@ class UnseenText:
         return self.task.unseen()
 
 
-def loss(run: Run, corpus: dict[str, str] | None, out: Path) -> float:
-    """Nats a token, under the run's own loss; NaN of the synthetic task and of runs too short to be judged."""
+def loss(run: Run, corpus: dict[str, str] | None, out: Path) -> float | None:
+    """Nats a token, under the run's own loss; None of the synthetic task and of runs too short to be judged."""
     if not run.spec.task.source or run.spec.train.steps < SHORTEST_JUDGED:
-        return math.nan
+        return None
     task = texts.task(run.spec, corpus, out)
     plain = task.task if isinstance(task, objective.LanguageModel) else task
     model_config = run.spec.model

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from stabkit import api
 from stabkit.options import lines
+from stabkit.options.ranges import flag
 from stabkit.paper.item import TINY
 from studies import ladder
 from studies.recent import design as recent
@@ -70,7 +71,9 @@ VARIATIONS = (
         head="twice the batch",
         of=lambda given: {**given, "max_tokens": str(2 * int(given["max_tokens"]))},
     ),
-    Variation(key="longer", head="twice the updates", of=lambda given: {**given, "steps": str(2 * int(given["steps"]))}),
+    Variation(
+        key="longer", head="twice the updates", of=lambda given: {**given, "steps": str(2 * int(given["steps"]))}
+    ),
 )
 
 
@@ -134,7 +137,8 @@ EXPERIMENTS = (
     Experiment(
         key="mhc-start",
         commands=(
-            f"sweep --models mhc,mhc:start=identity,mhc:start=static,hyper-connections,pre-ln --depths 18 --lr 2e-3 {LLAMA}",
+            "sweep --models mhc,mhc:start=identity,mhc:start=static,hyper-connections,pre-ln --depths 18 --lr 2e-3 "
+            + LLAMA,
         ),
     ),
     Experiment(
@@ -188,7 +192,7 @@ def lines_of(experiment: Experiment, variation: Variation) -> tuple[str, ...]:
         command, options = lines.words(text, api.COMMANDS)
         changed = variation.of({**PLAIN, **options})
         kept = {name: value for name, value in changed.items() if name in options or value != PLAIN.get(name)}
-        made.append(" ".join([command, *(f"--{name.replace('_', '-')} {value or repr('')}" for name, value in kept.items())]))
+        made.append(" ".join([command, *(f"{flag(name)} {value or repr('')}" for name, value in kept.items())]))
     return tuple(made)
 
 

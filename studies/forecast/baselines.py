@@ -5,8 +5,8 @@
     gradient    the forecast's first link alone
     loss        the probe batch's loss after 16 updates, in units of U, and the rate
 
-Each is a ridge logistic regression, of the ridge that the forecast has, on the runs that the forecast is fitted on; none
-is widened.
+Each is a ridge logistic regression, of the ridge that the forecast has, on the runs that the forecast is
+fitted on; none is widened.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from stabkit import methods
+from stabkit.figures.shared.words import short
 from stabkit.methods.groups import group_of
 from stabkit.results.forecast.links import FITTED
 from stabkit.results.forecast.logistic import Array, Logistic
@@ -27,12 +28,15 @@ from studies.forecast.holdouts import AXES, FAMILIES, fixed
 from studies.forecast.joined import Joined
 from studies.forecast.regression import RIDGE, features, fit, labels
 from studies.forecast.scores import ForecastScores, score
+from studies.numbers import with_sign
 from studies.rows import OPTIMIZERS, StudyRow
 
 Rows = Sequence[StudyRow]
 Predictor = Callable[[Rows, Rows], Array]
 """(what it is fitted on, what it is asked of) → probabilities."""
 GRADIENT = FITTED[:1]
+UNSEEN = "{} held out"
+METHOD = UNSEEN.format("method")
 IN_TURN = "every method unseen in turn, {}"
 """The name of a scheme of an optimiser: by fits on all else, what is joined among it."""
 
@@ -93,6 +97,10 @@ def _lookup(rows: Rows, seen: Rows) -> Array:
     return np.hstack([_logs(rows), *(_categories(rows, seen, of) for of in names)])
 
 
+def _family(rows: Rows, seen: Rows) -> Array:
+    return np.hstack([_logs(rows), _categories(rows, seen, family)])
+
+
 def _loss(rows: Rows, seen: Rows) -> Array:
     measured = [(row.rate, row.measured) for row in rows if row.measured]
     return np.array([[each.loss_last / each.unigram, math.log10(rate)] for rate, each in measured])
@@ -101,7 +109,7 @@ def _loss(rows: Rows, seen: Rows) -> Array:
 PREDICTORS: Mapping[str, tuple[str, Predictor]] = {
     "forecast": ("forecast", lambda seen, asked: fit(features(seen), labels(seen)).probability(features(asked))),
     "gradient": ("gradient alone", lambda seen, asked: gradient_alone(seen).probability(features(asked))),
-    "family": ("family, rate, depth", _looked_up(lambda rows, seen: np.hstack([_logs(rows), _categories(rows, seen, family)]))),
+    "family": ("family, rate, depth", _looked_up(_family)),
     "lookup": ("lookup", _looked_up(_lookup)),
     "loss": ("loss after 16 updates", _looked_up(_loss)),
 }
@@ -134,7 +142,7 @@ class Baselines:
         for axis in fixed():
             if axis in AXES:
                 parts = [_parted(corpus, AXES[axis], value) for value in fixed()[axis]]
-                yield _scheme(f"a {axis} unseen", [part for part in parts if part[0] and part[1]])
+                yield _scheme(UNSEEN.format(axis), [part for part in parts if part[0] and part[1]])
         near = self.joined.runs.within.rows
         for optimizer, name in OPTIMIZERS.items():
             asked = [row for row in near if row.optimizer == optimizer]
@@ -163,6 +171,41 @@ class Baselines:
             ):
                 better.append(optimizer)
         return tuple(better)
+
+
+HEADS = ("runs", *(label for label, _ in PREDICTORS.values()))
+
+
+def table(schemes: Sequence[Scheme]) -> list[tuple[str, ...]]:
+    """(how it is held out, runs, `AUC/skill` of every predictor) a row."""
+    rows = []
+    for scheme in schemes:
+        first = next(iter(scheme.scores.values()))
+        cells = [f"{short(scores.auc)}/{with_sign(scores.skill)}" for scores in scheme.scores.values()]
+        rows.append((scheme.name, f"{first.n}, {first.n - first.trained} fail", *cells))
+    return rows
+
+
+def headline(schemes: Sequence[Scheme]) -> list[str]:
+    """What it adds for methods that no fit has seen, beside the best of what costs less."""
+    found = next((scheme.scores for scheme in schemes if scheme.name == METHOD), None)
+    if found is None:
+        return []
+    rest = {PREDICTORS[key][0]: scores for key, scores in found.items() if key != "forecast"}
+    best = max(rest, key=lambda name: rest[name].auc)
+    return [
+        f"Of methods that it has not seen, 16 updates tell who trains with an AUC of {short(found['forecast'].auc)}; "
+        f"{best} with {short(rest[best].auc)}"
+    ]
+
+
+def to_json(schemes: Sequence[Scheme]) -> dict[str, dict[str, dict[str, float]]]:
+    """{how it is held out: {predictor: its numbers}}."""
+    names = ("n", "trained", "auc", "skill", "coverage", "accuracy")
+    return {
+        scheme.name: {key: {name: getattr(each, name) for name in names} for key, each in scheme.scores.items()}
+        for scheme in schemes
+    }
 
 
 def _parted(rows: Rows, of: Callable[[StudyRow], object], value: object) -> tuple[Rows, Rows]:

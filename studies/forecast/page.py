@@ -21,11 +21,12 @@ from stabkit.report.frame import shell, template
 from stabkit.results.forecast import logistic
 from stabkit.results.forecast.links import FITTED
 from stabkit.storage.folder import write_file
-from studies.forecast import calibration, groups, joined_words, which_link, widths
+from studies.forecast import baselines, calibration, groups, joined_words, which_link, widths
+from studies.forecast.baselines import Baselines, Scheme
 from studies.forecast.evaluation import BOTH, LONGEST, Evaluation
 from studies.forecast.holdouts import HeldOutGroup
 from studies.forecast.joined import Joined, rows_beside
-from studies.forecast.scores import ForecastScores
+from studies.forecast.scores import ForecastScores, score
 from studies.rows import StudyRow, digest, from_csv
 from studies.study import Study
 
@@ -46,9 +47,11 @@ def write(study: Study, path: Path, command: str) -> dict[str, Any]:
     folder = study.path.parent
     evaluation = Evaluation(study.rows if study.design.key == KEY else from_csv(folder / f"{KEY}.csv"))
     joined = Joined.of(evaluation.fitted_rows, rows_beside(folder) if evaluation.both else ())
-    write_file(path, render(study, evaluation, joined, command).encode())
+    beside = Baselines(joined).schemes if evaluation.both else ()
+    write_file(path, render(study, evaluation, joined, beside, command).encode())
     return {
-        "answer": answer(evaluation),
+        "answer": answer(evaluation, beside),
+        "baselines": baselines.to_json(beside),
         "sentences": joined_words.paragraphs(joined),
         "joined": joined_words.to_json(joined),
         "rows": str(study.path),
@@ -62,11 +65,14 @@ def write(study: Study, path: Path, command: str) -> dict[str, Any]:
 
 
 @np.errstate(all="ignore")
-def render(study: Study, evaluation: Evaluation, joined: Joined, command: str) -> str:
+def render(study: Study, evaluation: Evaluation, joined: Joined, beside: Sequence[Scheme], command: str) -> str:
     """The page as one HTML file."""
     cards = [card(figure, figure.select(evaluation), evaluation) for figure in FIGURES]
     return template(Path(__file__).with_name("page.html.j2")).render(
-        **shell(study.design.title, command, answer(evaluation)) | {"elsewhere": ""},  # it needs its text
+        **shell(study.design.title, command, answer(evaluation, beside)) | {"elsewhere": ""},  # it needs its text
+        baselines=baselines.table(beside),
+        baseline_heads=baselines.HEADS,
+        easy=_easy(evaluation),
         asked=asked(evaluation),
         of=_of(evaluation),
         miscalibrated=_miscalibrated(evaluation),
@@ -93,16 +99,18 @@ def render(study: Study, evaluation: Evaluation, joined: Joined, command: str) -
     )
 
 
-def answer(evaluation: Evaluation) -> str:
-    """The page's first sentence: what sixteen updates predict, the worst group, whether it carries over to widths."""
+def answer(evaluation: Evaluation, beside: Sequence[Scheme]) -> str:
+    """The page's first sentence: what it adds for methods that it has not seen; then all hold-outs, the worst group,
+    whether it carries over to widths."""
     if not evaluation.both:
         return f"{len(evaluation.rows)} runs are in: too few to fit a forecast."
     pooled = evaluation.pooled()
     scores, (low, high) = pooled.scores, evaluation.auc_interval(pooled)
     parts = [
-        f"Sixteen updates without warm-up tell who will train with an AUC of {short(scores.auc)} ({short(low)} to "
-        f"{short(high)}), where the fit has not seen one of method, depth, task, architecture and rate; "
-        f"{percent(scores.coverage)} of these forecasts are a word, right in {percent(scores.accuracy)}"
+        *baselines.headline(beside),
+        f"where the fit has not seen one of method, depth, task, architecture and rate its AUC is {short(scores.auc)} "
+        f"({short(low)} to {short(high)}); {percent(scores.coverage)} of these forecasts are a word, right in "
+        f"{percent(scores.accuracy)}",
     ]
     if evaluation.worst:
         group, worst = evaluation.worst
@@ -186,6 +194,30 @@ def _unseen(joined: Joined) -> list[tuple[str, ...]]:
         [(name, *joined_words.scored(runs, joined)) for name, runs in joined_words.scores(joined)]
         if joined.rows
         else []
+    )
+
+
+EASY = 0.95
+"""Of a method's runs: who trains in more says little of a forecast."""
+
+
+def _easy(evaluation: Evaluation) -> str:
+    """The pooled forecasts of methods that nearly always train, apart from the others; "" where there are none."""
+    if not evaluation.both:
+        return ""
+    pooled, by = evaluation.pooled(), dict[str, list[bool]]()
+    for row in evaluation.corpus:
+        if not row.warmup:
+            by.setdefault(row.method, []).append(row.trains)
+    easy = {key for key, ends in by.items() if sum(ends) >= EASY * len(ends)}
+    inside = np.array([evaluation.corpus[i].method in easy for i in pooled.run], dtype=bool)
+    if not inside.any() or inside.all():
+        return ""
+    theirs, others = (score(pooled.p[some], pooled.label[some]) for some in (inside, ~inside))
+    return (
+        f"{percent(float(inside.mean()))} of the forecasts are of methods of which {percent(EASY)} or more train: AUC "
+        f"{short(theirs.auc)}, skill {short(theirs.skill)} there; AUC {short(others.auc)}, skill {short(others.skill)} "
+        "of the others."
     )
 
 

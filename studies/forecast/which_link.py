@@ -19,7 +19,7 @@ from sklearn.metrics import roc_curve
 from stabkit.figures.drawing import style
 from stabkit.figures.picture import Note, Picture
 from stabkit.figures.shared.words import short
-from stabkit.results.forecast.links import FITTED, Link
+from stabkit.results.forecast.links import FITTED, GONE, Link
 from stabkit.results.forecast.logistic import TINY, log
 from studies.forecast.evaluation import Evaluation, Pooled
 
@@ -48,6 +48,18 @@ TRIED: tuple[Link, ...] = (
         "smallness of the first update",
         "DeepNet §2: the first update explodes; here it parts runs of one method, and methods hardly",
         lambda seen, at: -log(seen.update_first / math.sqrt(at.hidden)),
+    ),
+    Link(
+        "gradient-start",
+        "gradient ratio before any update",
+        "at equal times: the gradient where the first update is read",
+        lambda seen, at: min(0.0, math.log10(max(seen.gradient_start, GONE))),
+    ),
+    Link(
+        "sixteenth",
+        "smallness of ‖ΔF‖ after 16 updates",
+        "at equal times: the update where the gradient is read",
+        lambda seen, at: -log(seen.update_last / math.sqrt(at.hidden)),
     ),
     Link(
         "loss",

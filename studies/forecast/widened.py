@@ -18,8 +18,6 @@ from studies.forecast.holdouts import HeldOutGroup, out_of_group
 from studies.forecast.regression import Labels, features, fit
 from studies.rows import StudyRow
 
-FREE = 1e6
-"""Inverse of the ridge: none to speak of."""
 SURE = 1e-9
 """Probabilities count as this far from 0 and 1 at least."""
 
@@ -30,7 +28,7 @@ def widened(rows: Sequence[StudyRow], label: Labels) -> Logistic:
     scores, labels_, weights = _scores(out_of_group(rows, label), label)
     if not len(scores) or labels_.all() or not labels_.any():
         return plain
-    regression = LogisticRegression(C=FREE, solver="newton-cg", tol=1e-12, max_iter=1000)
+    regression = LogisticRegression(C=np.inf, solver="newton-cholesky", tol=1e-10, max_iter=1000)
     regression.fit(scores[:, None], labels_, sample_weight=weights)
     slope, shift = float(regression.coef_[0, 0]), float(regression.intercept_[0])
     return plain.turned(slope, shift) if slope > 0 else plain

@@ -13,6 +13,7 @@ from stabkit import api, methods
 from stabkit.options import lines
 from stabkit.spec import RunSpec
 from studies.forecast import joined_words, page
+from studies.forecast.baselines import Baselines
 from studies.forecast.coefficients import document
 from studies.forecast.evaluation import Evaluation
 from studies.forecast.joined import Joined, rows_beside
@@ -95,10 +96,12 @@ def test_the_page_has_them_and_survives_having_none(undrawn: None) -> None:
         rows=some, design=DESIGN, commands=DESIGN.commands, path=ROWS, missing=(), failed=(), specs={}
     )
     evaluation = Evaluation(some)
-    whole = page.render(study, evaluation, Joined.of(some, of("adamw", 40, 12)), "python -m studies forecast")
+    joined, none = Joined.of(some, of("adamw", 40, 12)), Joined.of(some, ())
+    whole = page.render(study, evaluation, joined, Baselines(joined).schemes, "python -m studies forecast")
+    assert "Of methods that it has not seen, 16 updates" in whole and "gradient alone" in whole
     assert "under AdamW" in whole and "12 of 40 fail" in whole
-    assert "What the corpus lacks" not in page.render(study, evaluation, Joined.of(some, ()), "stabkit")
-    assert joined_words.to_json(Joined.of(some, ())) == {} and joined_words.paragraphs(Joined.of(some, ())) == []
+    assert "What the corpus lacks" not in page.render(study, evaluation, none, (), "stabkit")
+    assert joined_words.to_json(none) == {} and joined_words.paragraphs(none) == []
 
 
 # — what is committed —
