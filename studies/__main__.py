@@ -4,6 +4,7 @@
     python -m studies later --data DIR --source de --target en --rows docs/later.csv
     python -m studies recent --data DIR --source de --target en --rows docs/2026.csv
     python -m studies findings --data DIR --source de --target en --rows docs/findings.csv
+    python -m studies near --data DIR --source de --target en --rows docs/near.csv
     python -m studies coefficients     fit them on the rows of all three, and write them into the package
 
 The first two make the page of the forecast, the third its own; `python3 dev.py evidence forecast` and `… recent` call
@@ -18,6 +19,7 @@ import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from stabkit.cli import console
 from stabkit.cli.progress import Screen
@@ -37,6 +39,8 @@ from studies.forecast import page as forecast_page
 from studies.forecast.coefficients import document
 from studies.forecast.evaluation import Evaluation
 from studies.forecast.joined import rows_beside
+from studies.near import design as near_design
+from studies.near import page as near_page
 from studies.recent import design as recent_design
 from studies.recent import page as recent_page
 from studies.rows import from_csv
@@ -47,8 +51,15 @@ DESIGNS = {
     "later": later.DESIGN,
     "recent": recent_design.DESIGN,
     "findings": findings_design.DESIGN,
+    "near": near_design.DESIGN,
 }
-PAGES = {"forecast": forecast_page, "later": forecast_page, "recent": recent_page, "findings": findings_page}
+PAGES: dict[str, Any] = {
+    "forecast": forecast_page,
+    "later": forecast_page,
+    "recent": recent_page,
+    "findings": findings_page,
+    "near": near_page,
+}
 PLACE = {"workers": "auto", "device": "auto", "executor": "processes", "scheduler": "", "shard": "", "out": ""}
 MACHINE = {"vocab": "2000", **PLACE}
 """Options of `stabkit sweep` that its commands take over, and their defaults."""

@@ -17,7 +17,7 @@ from typing import Any, Literal
 from stabkit.errors import StoreError
 from stabkit.methods import blocks
 from stabkit.results.forecast.measured import Measured
-from stabkit.results.outcome import Word
+from stabkit.results.outcome import AT_UNIGRAM, NEAR, Word
 from stabkit.results.profile import Profile
 from stabkit.spec import RUN_ID, RunSpec
 
@@ -73,6 +73,16 @@ class StudyRow:
     def labelled(self) -> bool:
         """Whether a forecast can be fitted or scored on it: not `early` at its end, not diverged before update 16."""
         return self.measured is not None and self.outcome in ("trains", "stuck", "diverged")
+
+    @property
+    def near_line(self) -> bool:
+        """Whether its word hangs on less than NEAR of loss."""
+        return self.outcome in ("trains", "stuck", "early") and abs(self.apart) < NEAR
+
+    @property
+    def apart(self) -> float:
+        """Its validation loss less the line between training and not; NaN where that is not known."""
+        return self.validation - AT_UNIGRAM * self.measured.unigram if self.measured else math.nan
 
     @property
     def trains(self) -> bool:

@@ -43,6 +43,8 @@ class Design:
     searches: Mapping[str, float] = field(default_factory=dict)
     """Those whose rates are tried outward from this one, to the lowest loss: with their first seed; the others follow
     at the rate that it found."""
+    doubled: tuple[str, ...] = ()
+    """Those whose runs, where they end near the line between training and not, are trained twice as long too."""
     ends: bool = False
     """Whether rows say what the last update left and what the last weights lose on unseen text."""
 
@@ -80,6 +82,10 @@ def begun(design: Design, commands: Sequence[str], requests: Sequence[Request], 
     """What the file holds of it; raises UnreadableRows for a file that is none, or has a row that is not its run's."""
     rows = _rows(path)
     specs = {spec.run_id: spec for request in requests for spec in request.specs}
+    for text, request in zip(design.commands, requests, strict=True):
+        if text in design.doubled:
+            near = [spec for spec in request.specs if spec.run_id in rows and rows[spec.run_id].near_line]
+            specs |= {twice.run_id: twice for twice in map(doubled, near)}
     for run_id, spec in specs.items():
         if run_id in rows and (wrong := _departs(rows[run_id], spec)):
             raise UnreadableRows(f"{path}: the row of {run_id} says {wrong}")
@@ -92,6 +98,8 @@ def begun(design: Design, commands: Sequence[str], requests: Sequence[Request], 
             specs_ = next_rungs(request.specs, rows)
         elif text in design.searches:
             specs_ = next_tried(request.specs, rows, design.searches[text])
+        elif text in design.doubled:
+            specs_ = [*request.specs, *(twice for spec in request.specs if (twice := doubled(spec)).run_id in specs)]
         wanted |= {spec.run_id: spec for spec in specs_}
     return Study(
         design=design,
@@ -101,6 +109,11 @@ def begun(design: Design, commands: Sequence[str], requests: Sequence[Request], 
         specs=specs,
         missing=tuple(spec for run_id, spec in wanted.items() if run_id not in rows),
     )
+
+
+def doubled(spec: RunSpec) -> RunSpec:
+    """The same run, twice as long."""
+    return replace(spec, train=replace(spec.train, steps=2 * spec.train.steps))
 
 
 def _departs(stored: StudyRow, spec: RunSpec) -> str:

@@ -50,6 +50,9 @@ trains ratios of 4e-4 lasted for 150 updates and came back, rising as they did (
 AT_UNIGRAM = 0.98
 """Of U: a validation loss above it is that of a model that predicts by frequency; one below it, of a run that trains.
 Two readers of curves (docs/outcome.md) called what ends at 0.974 U and below training, at 0.983 U and above not yet."""
+NEAR = 0.1
+"""Nats from that line on either side: so near, with few updates, the word says how fast a run learns, and twice as many
+decide it (docs/outcome.md)."""
 BORDERLINE = 0.974
 """Of U: between here and the limit those readers had no run, so one that trains there does so by a hair."""
 FLAT = 0.01
@@ -89,6 +92,15 @@ class Outcome:
     token_accuracy: float
     """Share of the validation tokens whose likeliest prediction is right, the words before them given."""
     chain: Chain
+
+    @property
+    def near_line(self) -> bool:
+        """Whether its word hangs on less than NEAR of loss; of a run long enough to be judged."""
+        return (
+            self.word in ("trains", "stuck", "early")
+            and self.steps >= SHORTEST_JUDGED
+            and abs(self.validation_loss - AT_UNIGRAM * self.unigram_loss) < NEAR
+        )
 
     @property
     def at_risk(self) -> bool:

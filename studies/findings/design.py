@@ -201,6 +201,7 @@ PLAIN = {"lr": "5e-4", "steps": "1", "max_tokens": "512", "seeds": "0"}
 CELLS = {(e.key, v.key): lines_of(e, v) for e in EXPERIMENTS for v in VARIATIONS}
 """{(experiment, variation): its commands}."""
 
+
 def _searches() -> dict[str, float]:
     found = dict[str, float]()
     for experiment in EXPERIMENTS:

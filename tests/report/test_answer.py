@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -12,6 +13,7 @@ from stabkit.report.verdict.forecast_outcome import forecast_outcome
 from stabkit.report.verdict.matrix import matrix
 from stabkit.results.forecast.logistic import word
 from stabkit.results.forecast.model import Forecast
+from stabkit.results.outcome import AT_UNIGRAM
 from stabkit.storage.store import Run
 from tests.figures.fake_runs import at16
 from tests.report.pages import render
@@ -32,14 +34,18 @@ def told(method: str, *ps: float | None, axes: tuple[str, ...] = (), **changes: 
 def test_methods_that_share_a_fate_are_named_together() -> None:
     runs = [*told("post-ln", 0.95, 0.02, 0.01), *told("admin", 0.97, 0.96, 0.95), *told("deepnorm", 0.99, 0.99, 0.99)]
     assert answer(matrix(runs)) == (
-        "Without warm-up at 5e-4, by 16 updates: Post-LN likely trains at 6L-6L, is likely stuck from 18L-18L on; "
+        "Without warm-up at 5e-4, by 16 of 400 updates, 1 seed: Post-LN likely trains at 6L-6L, is likely stuck from "
+        "18L-18L on; "
         "ADMIN and DeepNorm likely train at every depth."
     )
 
 
 def test_what_was_judged_is_said_as_a_verdict() -> None:
     runs = [at16("post-ln", 18, 9.0, "stuck", warmup=0), at16("deepnorm", 18, 9.0, "trains", warmup=0)]
-    assert answer(matrix(runs)) == "Without warm-up at 5e-4: Post-LN is stuck at 18L-18L; DeepNorm trains at 18L-18L."
+    assert (
+        answer(matrix(runs))
+        == "Without warm-up at 5e-4, after 16 updates, 1 seed: Post-LN is stuck at 18L-18L; DeepNorm trains at 18L-18L."
+    )
 
 
 def test_between_the_two_words_a_cell_is_open() -> None:
@@ -99,5 +105,15 @@ def test_one_condition_after_the_other() -> None:
     runs = [*told("deepnorm", 0.95, lr=1e-3), *told("deepnorm", 0.05, lr=1e-2)]
     said = answer(matrix(runs))
     assert said.startswith(
-        "Without warm-up, by 16 updates: lr 0.001: DeepNorm likely trains at 6L-6L. lr 0.01: DeepNorm"
+        "Without warm-up, by 16 of 400 updates, 1 seed: lr 0.001: DeepNorm likely trains at 6L-6L. lr 0.01: DeepNorm"
     )
+
+
+def test_a_cell_near_the_line_is_named_and_what_decides_it():
+    runs = [at16("post-ln", 18, 9.0, "trains", warmup=0), at16("deepnorm", 18, 3.0, "trains", warmup=0)]
+    for run, apart in zip(runs, (0.05, 0.4), strict=True):
+        near = replace(run.outcome, steps=250, unigram_loss=6.0, validation_loss=AT_UNIGRAM * 6.0 - apart)
+        run.__dict__["outcome"] = near
+    assert [run.outcome.near_line for run in runs] == [True, False]
+    said = answer(matrix(runs))
+    assert said.endswith(" Within 0.1 nats of the line ends Post-LN at 18L-18L: twice the updates decide.")

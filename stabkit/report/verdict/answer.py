@@ -10,6 +10,7 @@ from stabkit.figures.shared.words import axis_words, several
 from stabkit.report.verdict.matrix import Matrix, VerdictRow
 from stabkit.results.forecast.measured import UPDATES
 from stabkit.results.forecast.model import WARMUP
+from stabkit.results.outcome import NEAR
 from stabkit.results.words import scientific
 
 VERBS = {
@@ -29,8 +30,8 @@ MOST_SAID = 3
 
 
 def answer(verdicts: Matrix) -> str:
-    """`Without warm-up at 5e-4, by 16 updates: Post-LN is likely stuck from 18L-18L on; …`; nothing where no cell has
-    a verdict or a forecast."""
+    """`Without warm-up at 5e-4, by 16 of 250 updates, 3 seeds: Post-LN is likely stuck from 18L-18L on; …`; nothing
+    where no cell has a verdict or a forecast."""
     words = [cell.verdict for row in verdicts.rows for cell in row.cells if cell.verdict not in WITHOUT]
     if not words:
         return ""
@@ -48,13 +49,30 @@ def answer(verdicts: Matrix) -> str:
         if len(sentences) < MOST_SAID:
             sentences.append(_sentence(condition, list(rows), verdicts.depths))
     setting = _setting(verdicts)
-    by = f"by {UPDATES} updates"
+    by = f"by {UPDATES} of {verdicts.horizon} updates"
     whole, some = set(words) <= FORECASTS, bool(set(words) & FORECASTS)
-    lead = ", ".join(part for part in (setting, by if whole else "") if part)
+    after = f"after {verdicts.updates[0]} updates" if len(verdicts.updates) == 1 and not some else ""
+    seeds = f"{verdicts.seeds} seed{'s' * (verdicts.seeds != 1)}"
+    lead = ", ".join(part for part in (setting, by if whole else after, seeds) if part)
     text = (f"{lead}: " if lead else "") + ". ".join(sentences)
     if some and not whole:
         text += f" (likely and open: forecasts {by})"
-    return f"{text[0].upper()}{text[1:]}."
+    return f"{text[0].upper()}{text[1:]}.{_near(verdicts)}"
+
+
+def _near(verdicts: Matrix) -> str:
+    """Which cells hang on a loss near the line between training and not; "" where none does."""
+    near = [
+        f"{row.label} at {depth}"
+        for row in verdicts.rows
+        for cell, depth in zip(row.cells, verdicts.depths, strict=True)
+        if any(outcome.near_line for outcome in cell.ended)
+    ]
+    if not near:
+        return ""
+    names = several(near, len(near)) if len(near) <= MOST_SAID else f"{len(near)} cells"
+    ends = "ends" if len(near) == 1 else "end"
+    return f" Within {NEAR:g} nats of the line {ends} {names}: twice the updates decide."
 
 
 WITHOUT = (None, "early", "failed")

@@ -9,6 +9,7 @@ from stabkit.figures.shared.words import listed, short
 from stabkit.report.verdict.matrix import OUTCOMES, Matrix, VerdictCell
 from stabkit.results.forecast.logistic import LIKELY, UNLIKELY
 from stabkit.results.forecast.measured import UPDATES
+from stabkit.results.forecast.model import HORIZON
 from stabkit.results.outcome import AT_UNIGRAM, SEEN, VANISHED, Outcome, Risk
 from stabkit.results.words import scientific
 
@@ -46,8 +47,12 @@ MEANINGS = (
     *(
         (KINDS[word], word, meaning)
         for word, meaning in (
-            ("likely trains", f"forecast of the first {UPDATES} updates, dashed: it trains with p ≥ {LIKELY}"),
-            ("likely stuck", f"forecast likewise: it is stuck or diverges, p ≤ {UNLIKELY} that it trains"),
+            (
+                "likely trains",
+                f"forecast of the first {UPDATES} updates, dashed: with p ≥ {LIKELY} it trains within "
+                f"{HORIZON['text']} past the warm-up ({HORIZON['synthetic']} on the synthetic task)",
+            ),
+            ("likely stuck", f"forecast likewise: by then it is stuck or diverges, p ≤ {UNLIKELY} that it trains"),
             ("open", "forecast likewise: p between the two, or seeds that differ"),
             (
                 "out of range",

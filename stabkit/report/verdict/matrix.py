@@ -31,6 +31,7 @@ from stabkit.methods import blocks, variant
 from stabkit.results.chain import SATURATED
 from stabkit.results.forecast.logistic import LIKELY, UNLIKELY, word
 from stabkit.results.forecast.logistic import Word as Forecasted
+from stabkit.results.forecast.model import HORIZON
 from stabkit.results.outcome import Outcome, Risk, Word
 from stabkit.spec import RunSpec, canonical
 from stabkit.storage.store import Run
@@ -142,6 +143,12 @@ class Matrix:
     """Of the runs that have a row."""
     block: str = "classic"
     """Their block, where it is one; where there are several the conditions tell them apart."""
+    updates: tuple[int, ...] = ()
+    """After how many each ended, or was to end."""
+    seeds: int = 0
+    """How many there are."""
+    horizon: int = 0
+    """Updates that a forecast is for: within so many past the warm-up a run of its fit had trained, or had not."""
 
     @property
     def lowest(self) -> frozenset[tuple[str, ...]]:
@@ -198,6 +205,9 @@ def matrix(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]] = ()) -> M
         reference_step=step,
         warmups=tuple(sorted({spec.train.warmup for spec in specs})),
         rates=tuple(sorted({spec.train.lr for spec in specs})),
+        updates=tuple(sorted({spec.train.steps for spec in specs})),
+        seeds=len({spec.seed for spec in specs}),
+        horizon=max((HORIZON["text" if spec.task.source else "synthetic"] for spec in specs), default=0),
         block=named[0] if len(named := sorted({blocks.name_of(spec.model) for spec in specs})) == 1 else "classic",
         rows=tuple(
             VerdictRow(
