@@ -36,6 +36,8 @@ DEEPEST = 50
 TEXT, FEW = 0.006, 0.036
 """Half the 95 % interval that a difference of losses has because the text is a draw: of all validation pairs that are
 left over, of the few that a run is judged on. Nats; `python -m benchmarks.validation_text`."""
+WEAK, LOST = 1e-2, 1e-4
+"""Shares of the top layer's gradient."""
 ALIKE = 0.7
 """Rank correlation from which on two orders are nearly the same."""
 
@@ -101,6 +103,44 @@ def parted(stuck: Sequence[str], train: Sequence[str]) -> Callable[[Rows], Findi
         return FindingCell(word, f"train of {len(whole)}: {', '.join(counts)}")
 
     return judge
+
+
+def gradient_lost(rows: Rows) -> FindingCell | None:
+    """Whether in every seed less than WEAK of the top layer's gradient reaches Post-LN's lowest before any update, and
+    less than LOST in training."""
+    mine = [row for row in rows if row.method == "post-ln" and row.measured and row.profile]
+    starts = [row.measured.gradient_start for row in mine if row.measured]
+    ends = [row.profile.gradient_lowest for row in mine if row.profile]
+    if not mine:
+        return None
+    as_said = sum(start < WEAK and end < LOST for start, end in zip(starts, ends, strict=True))
+    word: Word = "holds" if as_said == len(mine) else "falls" if not as_said else "in part"
+    return FindingCell(word, f"{_range(starts)} before, {_range(ends)} at its lowest, {len(mine)} seeds")
+
+
+def times(one: str, than: str, at_least: float) -> Callable[[Rows], FindingCell | None]:
+    """Whether at every depth and seed one method's ‖ΔF‖ is so many times another's."""
+
+    def judge(rows: Rows) -> FindingCell | None:
+        by = {(row.method, row.depth, row.seed): row.update_end for row in rows if row.update_end}
+        places = sorted((depth, seed) for key, depth, seed in by if key == one and (than, depth, seed) in by)
+        if not places:
+            return None
+        ratios = {place: by[one, *place] / by[than, *place] for place in places}
+        as_said = sum(ratio >= at_least for ratio in ratios.values())
+        word: Word = "holds" if as_said == len(ratios) else "falls" if not as_said else "in part"
+        each = [
+            f"{depth}L {_range([ratio for (n, _), ratio in ratios.items() if n == depth])}"
+            for depth in sorted({depth for depth, _ in ratios})
+        ]
+        return FindingCell(word, f"times: {', '.join(each)}")
+
+    return judge
+
+
+def _range(values: Sequence[float]) -> str:
+    low, high = (f"{end(values):.2g}" for end in (min, max))
+    return low if low == high else f"{low} to {high}"
 
 
 def lower(one: str, than: str) -> Callable[[Rows], FindingCell | None]:
@@ -171,7 +211,9 @@ JUDGES: Mapping[str, tuple[str, Callable[[Rows], FindingCell | None]]] = {
     "update-grows": ("update-depth", growth("deepnorm")),
     "post-ln-faster": ("update-depth", faster("post-ln", "deepnorm")),
     "goal": ("goal", growth("deepnorm")),
+    "goal-smaller": ("goal", times("post-ln", "deepnorm", 2.0)),
     "stuck-18": ("stuck-18", parted(("post-ln",), ("post-ln-init", "admin", "deepnorm"))),
+    "gradient-lost": ("stuck-18", gradient_lost),
     "mhc-identity": ("mhc-start", lower("mhc:start=identity", "mhc")),
     "mhc-static": ("mhc-start", lower("mhc", "mhc:start=static")),
     "hc-lowest": ("mhc-start", lowest("hyper-connections")),

@@ -1,0 +1,128 @@
+"""The list of sentences that people will quote, docs/findings.toml, and the pages that are made of it.
+
+docs/results.md is written from it, whole; of README the bullets under "What was found" are its `readme`, in its order;
+the headline of every committed page stands in it. A test finds no sentence that is not on it.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+import sys
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+FILE = ROOT / "docs" / "findings.toml"
+RESULTS = ROOT / "docs" / "results.md"
+HEADLINE = re.compile(r'<p class="headline">(.*?)</p>', re.S)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ListedFinding:
+    """One sentence, or the few that make one statement."""
+
+    key: str
+    section: str
+    sentence: str
+    short: str
+    """In a table."""
+    condition: str
+    """Rate, warm-up, updates, batch, shape, text."""
+    seeds: str
+    command: str
+    file: str
+    """That it is computed from, in the repository."""
+    column: str
+    """Of that file, or the figure of that page."""
+    tried: str = ""
+    """Its row in docs/findings.md."""
+    untried: str = ""
+    """Why it has none."""
+    readme: str = ""
+    """As README has it; "" where it does not."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ListedSection:
+    """A part of docs/results.md."""
+
+    key: str
+    title: str
+    before: str = ""
+    """Markdown above its findings: a picture."""
+    after: str = ""
+    """Markdown below."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """The whole list."""
+
+    sections: tuple[ListedSection, ...]
+    findings: tuple[ListedFinding, ...]
+    headlines: dict[str, str]
+    """{committed page: its first sentence}."""
+    beside: tuple[str, ...]
+    """README's sentences with a method and an outcome in them, beside its bullets."""
+
+
+def listed(path: Path = FILE) -> Listed:
+    """The list as it stands."""
+    body = tomllib.loads(path.read_text(encoding="utf-8"))
+    return Listed(
+        tuple(ListedSection(**one) for one in body["section"]),
+        tuple(ListedFinding(**one) for one in body["finding"]),
+        body["headline"],
+        tuple(body["beside"]),
+    )
+
+
+def results(of: Listed) -> str:
+    """docs/results.md."""
+    parts = [
+        "# What was found",
+        "Numbers of 64-128-2 models. Each statement names its condition, its seeds, the file and the command that it "
+        "comes from; what became of it at another rate, seed, task, batch and length stands in "
+        "[findings.md](findings.md). All pages are in the [gallery](gallery.md). Written from [findings.toml](findings.toml) by `python -m "
+        "studies.findings.listed`.",
+    ]
+    for section in of.sections:
+        parts += [f"## {section.title}", *filter(None, [section.before])]
+        parts += [paragraph(one) for one in of.findings if one.section == section.key]
+        parts += filter(None, [section.after])
+    return "\n\n".join(part.strip() for part in parts) + "\n"
+
+
+def paragraph(one: ListedFinding) -> str:
+    """`sentence *Condition; seeds …* ([page](…), `command`)`."""
+    seeds = f"; {one.seeds}" if one.seeds else ""
+    where = f"[{one.file}]({_beside_docs(one.file)}), {one.column}"
+    return f"{one.sentence} *{one.condition}{seeds}.* ({where}; `{one.command}`)"
+
+
+def bullets(of: Listed) -> str:
+    """README's list."""
+    return "\n".join(f"- {one.readme}" for one in of.findings if one.readme)
+
+
+def headline(page: Path) -> str:
+    """The first sentence of a committed page, plain."""
+    found = HEADLINE.search(page.read_text(encoding="utf-8"))
+    return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]+>", "", found[1]))).strip() if found else ""
+
+
+def _beside_docs(file: str) -> str:
+    return file.removeprefix("docs/") if file.startswith("docs/") else f"../{file}"
+
+
+def main() -> int:
+    """Write docs/results.md."""
+    RESULTS.write_text(results(listed()), encoding="utf-8")
+    print(RESULTS)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,98 @@
+"""The list of sentences that people will quote: README, docs/results.md and the committed pages say nothing else."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from stabkit import methods
+from studies.findings import listed, page
+from studies.findings.design import CELLS, EXPERIMENTS, VARIATIONS
+from studies.findings.judges import JUDGES
+from studies.findings.recorded import RECORDED
+from studies.rows import from_csv
+
+ROOT = Path(__file__).parents[1]
+LISTED = listed.listed()
+LABELS = sorted({methods.label(key, {}) for key in methods.KEYS}, key=len, reverse=True)
+NAMED = re.compile(rf"(?<![\w-])({'|'.join(map(re.escape, LABELS))})(?![\w-])")
+PAGES = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "reports").rglob("*.html"))
+
+
+def found(readme: str) -> str:
+    return readme[readme.index("## What was found") : readme.index("## Limits")]
+
+
+def flat(text: str) -> str:
+    return " ".join(text.split())
+
+
+def test_results_are_written_from_the_list():
+    assert listed.RESULTS.read_text() == listed.results(LISTED), "python -m studies.findings.listed"
+
+
+def test_readme_says_what_the_list_says():
+    readme = (ROOT / "README.md").read_text()
+    said = [flat(item) for item in re.split(r"^- ", found(readme), flags=re.M)[1:]]
+    said[-1] = said[-1].partition(" Each was tried")[0]
+    assert said == [one.readme for one in LISTED.findings if one.readme]
+
+
+def test_no_other_sentence_of_readme_says_what_a_method_does():
+    """A listing of what there is names methods too; what is found of them has a verb of outcome."""
+    readme = (ROOT / "README.md").read_text()
+    prose = re.sub(r"```.*?```", "", readme.replace(found(readme), ""), flags=re.S)
+    prose = re.sub(r"!\[.*?\]\(.*?\)", "", prose, flags=re.S)
+    verbs = re.compile(r"\b(trains?|stuck|learns?|grows?|lower|lowest|better|beats?|loses?)\b")
+    for sentence in re.split(r"(?<=[.:!?])\s+", flat(prose)):
+        if NAMED.search(sentence) and verbs.search(sentence):
+            assert sentence in LISTED.beside, sentence
+
+
+@pytest.mark.parametrize("one", LISTED.findings, ids=lambda one: one.key)
+def test_a_statement_names_its_condition_its_seeds_its_command_and_its_file(one):
+    assert one.condition and one.seeds and one.command and one.column
+    assert (ROOT / one.file).exists(), one.file
+    assert bool(one.tried) != bool(one.untried), "tried, or why not"
+    assert one.tried in {"", *JUDGES, *RECORDED}
+    assert one.section in {section.key for section in LISTED.sections}
+
+
+def test_every_page_has_its_headline_on_the_list():
+    assert sorted(LISTED.headlines) == PAGES
+    wrong = [file for file in PAGES if LISTED.headlines[file] != listed.headline(ROOT / file)]
+    assert wrong == [], "a page was made anew: its headline goes on the list"
+
+
+def test_every_cell_of_the_table_is_filled_or_says_why():
+    for experiment in EXPERIMENTS:
+        for variation in VARIATIONS:
+            lines, left = CELLS[experiment.key, variation.key], experiment.left.get(variation.key)
+            assert bool(lines) != bool(left), (experiment.key, variation.key)
+    for key, cells in RECORDED.items():
+        assert cells()["stated"], key
+
+
+def test_a_variation_changes_one_option_and_no_other():
+    whole, apart = set(), {"stated": 0, "synthetic": 4}
+    for experiment in EXPERIMENTS:
+        base = [dict(pairs(line)) for line in CELLS[experiment.key, "stated"]]
+        for variation in VARIATIONS:
+            for old, line in zip(base, CELLS[experiment.key, variation.key], strict=False):
+                new = dict(pairs(line))
+                changed = {name for name in {*old, *new} if old.get(name) != new.get(name)}
+                assert len(changed) <= apart.get(variation.key, 1), (line, changed)
+                whole |= changed
+    assert whole == {"seeds", "lr", "max-tokens", "steps", "data", "source", "target"}
+
+
+def pairs(line):
+    return re.findall(r"--(\S+) ('[^']*'|\S+)", line)
+
+
+@pytest.mark.slow
+def test_the_table_follows_from_the_committed_rows():
+    rows = {row.run_id: row for row in from_csv(ROOT / "docs" / "findings.csv")}
+    assert page.FILE.read_text() == page.render(page.cells(rows, page.runs()), LISTED)
