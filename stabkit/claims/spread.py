@@ -3,7 +3,8 @@
 `spread.csv` stands beside this file, made by `python benchmarks/spread.py DATA OUT`: one row a claim and place,
 `spread` = the range over five seeds (of a ratio that of its natural logarithm; of a share 1 where the seeds disagree).
 Of a place that it does not hold, ELSEWHERE times the widest of the claim's places counts; of a claim that it does not
-hold nothing is known, and one seed decides nothing.
+hold nothing is known, and one seed decides nothing. Of outcomes, which seeds share at 6 layers and may not at 100, only
+the place itself counts.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ MORE = "`--seeds 0..4` decides"
 def doubt(claim: Claim, measurement: Measurement, value: float, threshold: Threshold) -> str:
     """Why one seed does not decide here; nothing where it does."""
     spread = known(claim.key, measurement)
+    if claim.scale == "share" and not _here(claim, measurement):
+        return f"one seed, and whether five end alike here was not seen; {MORE}"
     if math.isnan(spread):
         return f"one seed, and how far its seeds spread was not measured; {MORE}"
     if off(value, threshold.value, claim.scale) > spread:
@@ -44,15 +47,20 @@ def told(claim: Claim, measurement: Measurement) -> str:
     """What decides one seed, in words: `one seed; five lie within 1.4 times`, and of a place where nobody has measured
     it `…, twice what they do elsewhere`."""
     apart = known(claim.key, measurement)
-    here = measurement.key in table().get(claim.key, {})
+    here = _here(claim, measurement)
     if claim.scale == "share":
-        return "one seed; five end alike" if here else "one seed; elsewhere five end alike"
+        return "one seed; five end alike"
     width = f"{short(math.exp(apart), 3)} times" if claim.scale == "ratio" else short(apart)
     return (
         f"one seed; five lie within {width}"
         if here
         else f"one seed; off by more than {width}, twice the spread elsewhere"
     )
+
+
+def _here(claim: Claim, measurement: Measurement) -> bool:
+    """Whether five seeds were compared at this very place."""
+    return measurement.key in table().get(claim.key, {})
 
 
 def off(value: float, limit: float, scale: Scale) -> float:

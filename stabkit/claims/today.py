@@ -39,6 +39,7 @@ from stabkit.claims.evidence import (
     span,
     trains,
 )
+from stabkit.claims.quality import too_short
 from stabkit.figures.shared.comparison import Condition
 from stabkit.methods import label
 from stabkit.results.chain import SATURATED
@@ -112,7 +113,8 @@ def where_it_fails(method: str, other: str) -> Find:
 
 
 def nats_beside(method: str, other: str) -> Find:
-    """The method's loss less the other's, where both train."""
+    """The method's loss less the other's, where that trains; who is better in the end is out of reach of short runs, as
+    it is for the papers' claims, and that the method does not train is not."""
     loss = of(lambda seen: seen.loss)
 
     def less(cell: ClaimCell) -> dict[int, float]:
@@ -120,7 +122,11 @@ def nats_beside(method: str, other: str) -> Find:
         both = [seed for seed in cell.seeds(method, other) if trains(cell.runs[other][seed])]
         return {seed: mine[seed] - theirs[seed] for seed in both if seed in mine and seed in theirs}
 
-    return over_cells(less, method, other, where=lambda cell: cell.layers >= LEAST_DEEP, blocks=True)
+    def beyond(cell: ClaimCell) -> str:
+        both = [*cell.of(method), *cell.of(other)]
+        return too_short([run.spec for run in both]) if all(map(trains, both)) else ""
+
+    return over_cells(less, method, other, where=lambda cell: cell.layers >= LEAST_DEEP, beyond=beyond, blocks=True)
 
 
 def flat(method: str, number: Callable[[Run], float], ceiling: float = math.inf) -> Find:

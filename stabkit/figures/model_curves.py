@@ -23,6 +23,7 @@ from stabkit.figures.picture import Note, Picture
 from stabkit.figures.shared.points import drawable_rows, evenly
 from stabkit.figures.shared.words import short
 from stabkit.results.depth_fit import geometric
+from stabkit.results.outcome import LOST, SEEN_LOST
 from stabkit.results.own.cell import ModelCell
 from stabkit.results.own.judged import Judged
 from stabkit.results.own.measured import EVERY, RAMP, SILENT, TOP, ramp_information
@@ -435,7 +436,7 @@ WATCHED: tuple[Picture[Watched], ...] = (
         lines=_gradient_lines,
         title=_gradient_title,
         y_label="gradient ÷ top layer's",
-        limits={1e-2: "warns below", 1e-4: "nothing trained", 1e2: "warns above"},
+        limits={1e-2: "warns below", LOST: "{} of {} trained".format(*SEEN_LOST), 1e2: "warns above"},
         reads="Gradient of each layer over the top layer's",
     ),
     _watched(

@@ -31,14 +31,20 @@ PLAIN = Profile(
 
 
 def kept(
-    method: str, depth: int = 18, seed: int = 0, outcome: Word = "trains", first: float = 1.0, **given: Any
+    method: str,
+    depth: int = 18,
+    seed: int = 0,
+    outcome: Word = "trains",
+    first: float = 1.0,
+    long: bool = False,
+    **given: Any,
 ) -> Any:
     from dataclasses import replace
 
     spec = RunSpec(
         method=method,
         model=ModelConfig(encoder_layers=0, decoder_layers=depth),
-        train=TrainConfig(steps=800, verdict_at=250, lr=1e-3, warmup=0, max_tokens=256),
+        train=LONG if long else TrainConfig(steps=800, verdict_at=250, lr=1e-3, warmup=0, max_tokens=256),
         seed=seed,
     )
     seen = measured(update_first=first)
@@ -53,6 +59,13 @@ def powers(method: str, name: str, exponent: float) -> list[Any]:
     return [kept(method, depth, **{name: depth**exponent}) for depth in (6, 18, 50, 100)]
 
 
+def matched(method: str, loss: float) -> list[Any]:
+    """Long runs, Pre-LN's at a loss of 5."""
+    return five(method, loss=loss, long=True) + five("pre-ln", loss=5.0, long=True)
+
+
+LONG = TrainConfig(steps=8000, lr=1e-3, warmup=0, max_tokens=4000)
+"""As long as the papers' own comparisons of quality."""
 LINEAR, SQUARE = {"stream_half": 5.0**0.5, "stream": 3.0}, {"stream_half": 5.0, "stream": 10.0}
 CASES = {
     "peri-linear": (five("peri-ln", **LINEAR), five("peri-ln", stream_half=3.0, stream=9.0)),
@@ -70,7 +83,7 @@ CASES = {
         five("layernorm-scaling", cosine_deep=0.8) + five("pre-ln"),
         five("layernorm-scaling") + five("pre-ln"),
     ),
-    "dyt-matches": (five("dyt") + five("pre-ln"), five("dyt", loss=5.5) + five("pre-ln")),
+    "dyt-matches": (matched("dyt", 5.0), matched("dyt", 5.5)),
     "gpt2-start": (powers("gpt2-init", "stream_start", 0.02), powers("gpt2-init", "stream_start", 0.5)),
     "depth-mup-flat": (powers("depth-mup", "first", -0.1), powers("depth-mup", "first", 0.7)),
     "completep-flat": (powers("completep", "first", 0.0), powers("completep", "first", -0.7)),
@@ -78,13 +91,10 @@ CASES = {
         five("residual") + five("post-ln", gradient_lowest=1e-3),
         five("residual", gradient_lowest=1e-3) + five("post-ln", gradient_lowest=1e-3),
     ),
-    "derf-matches": (five("derf") + five("pre-ln"), five("derf", loss=5.5) + five("pre-ln")),
+    "derf-matches": (matched("derf", 5.0), matched("derf", 5.5)),
     "gpas-smaller": (five("gpas", stream=3.0) + five("pre-ln"), five("gpas") + five("pre-ln")),
     "gated-spikes": (five("gated-attention", spikes=1.5) + five("pre-ln"), five("gated-attention") + five("pre-ln")),
-    "value-residual-loss": (
-        five("value-residual", loss=5.1) + five("pre-ln"),
-        five("value-residual") + five("pre-ln"),
-    ),
+    "value-residual-loss": (matched("value-residual", 4.8), matched("value-residual", 5.0)),
     "siamese-trains": (
         five("siamesenorm") + five("post-ln", outcome="stuck"),
         five("siamesenorm", outcome="stuck") + five("post-ln", outcome="stuck"),
@@ -112,6 +122,13 @@ def test_a_claim_is_able_to_hold_and_able_to_fail(key: str) -> None:
     assert judge(EVERY[key], holds).verdict == "holds", judge(EVERY[key], holds)
     assert judge(EVERY[key], fails).verdict == "fails", judge(EVERY[key], fails)
     assert judge(EVERY[key], []).verdict == "untested"
+
+
+def test_who_is_better_in_the_end_is_out_of_reach_of_short_runs_and_who_trains_is_not() -> None:
+    short = five("dyt", loss=5.5) + five("pre-ln", loss=5.0)
+    assert judge(EVERY["dyt-matches"], short).verdict == "out of reach"
+    stuck = five("dyt", loss=6.0, outcome="stuck") + five("pre-ln", loss=5.0)
+    assert judge(EVERY["dyt-matches"], stuck).verdict == "fails"
 
 
 def test_growth_as_a_square_is_not_linear_and_not_exponential_either() -> None:
@@ -145,5 +162,5 @@ def test_they_are_asked_where_their_method_is() -> None:
 
 
 def test_a_run_that_goes_on_is_told_by_where_it_was_judged() -> None:
-    (place,) = judge(EVERY["dyt-matches"], CASES["dyt-matches"][0]).places
+    (place,) = judge(EVERY["dyt-matches"], five("dyt") + five("pre-ln")).places
     assert place.measured.steps == 250

@@ -11,14 +11,16 @@ import pytest
 
 from stabkit import api, methods
 from stabkit.options import lines
+from stabkit.results.outcome import LOST, SEEN_LOST
 from stabkit.spec import RunSpec
-from studies.forecast import joined_words, page
+from studies.forecast import baselines, joined_words, page
 from studies.forecast.baselines import Baselines
 from studies.forecast.coefficients import document
 from studies.forecast.evaluation import Evaluation
 from studies.forecast.joined import Joined, rows_beside
 from studies.forecast.later import BLOCKS, DESIGN, KEYS, LADDER, RATE, RUNGS, SEED, SEEDED, joined
 from studies.forecast.unseen import FAILED, TRUSTED
+from studies.markdown import table_lines
 from studies.rows import StudyRow, from_csv, to_csv
 from tests.studies.study_rows import corpus, measured, row
 
@@ -141,3 +143,19 @@ def test_what_the_forecast_misses_gets_none(committed: Joined) -> None:
     for name in committed.optimizers - {"adam"}:
         whole = committed.runs.within.of("optimizer")[name].whole
         assert whole.skill >= TRUSTED and whole.n - whole.trained >= FAILED
+
+
+def test_how_many_trained_whose_gradient_was_lost_is_counted_on_the_committed_rows() -> None:
+    rows = [row for name in ("forecast.csv", "later.csv", "2026.csv") for row in from_csv(ROWS.parent / name)]
+    judged = [row for row in rows if row.measured and row.outcome != "early"]
+    lost = [row for row in judged if row.profile and row.profile.gradient_lowest < LOST]
+    assert (sum(row.trains for row in lost), len(lost)) == SEEN_LOST
+    early = [row for row in judged if row.measured and row.measured.gradient_lowest < LOST]
+    assert (sum(row.trains for row in early), len(early)) == (0, 126)
+
+
+@pytest.mark.slow
+def test_the_docs_have_the_forecast_beside_what_costs_less(committed: Joined) -> None:
+    lines = table_lines(("held out", *baselines.HEADS), baselines.table(Baselines(committed).schemes))
+    assert "\n".join(lines) in (ROWS.parent / "forecast.md").read_text()
+    assert Baselines(committed).alone() == ("adamw",), "as in the package's coefficients"

@@ -135,8 +135,9 @@ def again() -> str:
 
 def after(command: str, params: Mapping[str, Any], runs: Sequence[Run]) -> str:
     """`stabkit sweep --depths 6,18 --steps 250 --warmup 0`: of runs too short to judge, their verdicts; of some that
-    end near the line twice their updates; of judged ones the rates that they tolerate; of an ablation the loss around its weights, of a surface the factors; of single steps
-    the sweep of the same methods. All that the two share is taken over. Nothing where there is nothing to go on."""
+    end near the line twice their updates; of judged ones the rates that they tolerate; of an ablation the loss around
+    its weights, of a surface the factors; of single steps the sweep of the same methods. All that the two share is
+    taken over. Nothing where there is nothing to go on."""
     if not runs:
         return ""
     if command == "sweep":
