@@ -49,8 +49,8 @@ class Part:
     """What the page's name holds, where the command makes several."""
     pictures: tuple[tuple[str, str], ...] = ()
     """(figure, file in docs/)."""
-    markdown: bool = False
-    """Whether the command writes the page as Markdown too, which docs/ takes."""
+    beside: tuple[str, ...] = ()
+    """Files that the command writes beside its page, which docs/ takes."""
 
     def line(self, name: str) -> str:
         """The command as people type it."""
@@ -112,12 +112,13 @@ PARTS: dict[str, Part] = {
         page="forecast.html",
         program="studies",
         command=f"forecast {TEXT} --rows docs/forecast.csv --out OUT",
+        beside=("which_link.png",),
     ),
     "recent": Part(
         page="2026.html",
         program="studies",
         command=f"recent {TEXT} --rows docs/2026.csv --budget 70m --out OUT",
-        markdown=True,
+        beside=("2026.md",),
     ),
     "carried": Part(  # in the store of `python -m studies.carried`, whose runs it shares
         page="transfer.html",
@@ -192,8 +193,8 @@ def made(name: str) -> dict[str, Any]:
         shutil.copytree(page.parent, target)
     else:
         shutil.copy(page, target)
-    if part.markdown:
-        shutil.copy(page.with_suffix(".md"), ROOT / "docs")
+    for file in part.beside:
+        shutil.copy(page.with_name(file), ROOT / "docs")
     if part.pictures:
         aside = STORES / f"{name}-pictures"
         words_ = ["report", "--store", store, "--out", str(aside / "page.html"), "--figures", str(aside)]

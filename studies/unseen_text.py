@@ -12,7 +12,7 @@ from typing import Any, cast
 import torch
 
 from stabkit.running import texts
-from stabkit.spec import SHORTEST_JUDGED
+from stabkit.spec import SHORTEST_JUDGED, RunSpec
 from stabkit.storage import weights
 from stabkit.storage.store import Run
 from stabkit.tasks import objective
@@ -40,13 +40,13 @@ def loss(run: Run, corpus: dict[str, str] | None, out: Path) -> float | None:
     if not run.spec.task.source or run.spec.train.steps < SHORTEST_JUDGED:
         return None
     task = texts.task(run.spec, corpus, out)
-    plain = task.task if isinstance(task, objective.LanguageModel) else task
-    model_config = run.spec.model
-    others = objective.of(
-        cast(Task, UnseenText(cast(ParallelText, plain))), model_config.encoder_layers, model_config.decoder_layers
-    )
     model = build(run.spec, task, torch.device("cpu"), run.texts)
     model.load(weights.arrays(run))
-    model.eval()
-    with torch.no_grad():
-        return evaluate(model, others.validation(), run.spec.train.label_smoothing)[0]
+    return evaluate(model, others(run.spec, task).validation(), run.spec.train.label_smoothing)[0]
+
+
+def others(spec: RunSpec, task: Task) -> Task:
+    """A run's task, its validation batches all others."""
+    plain = task.task if isinstance(task, objective.LanguageModel) else task
+    rest = cast(Task, UnseenText(cast(ParallelText, plain)))
+    return objective.of(rest, spec.model.encoder_layers, spec.model.decoder_layers)

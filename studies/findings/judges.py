@@ -17,7 +17,7 @@ from typing import Literal
 from scipy.stats import spearmanr
 
 from stabkit import methods
-from stabkit.results.intervals import Z_975, Interval
+from stabkit.results.intervals import Z_975, Interval, drawn
 from stabkit.results.line import log_slope
 from studies.findings.design import TIMES
 from studies.numbers import with_interval
@@ -33,9 +33,9 @@ SATURATED = math.sqrt(2 * 64) / 2
 """‖ΔF‖ from which on a model of width 64 can hardly move farther: the exponent is of shorter ones."""
 DEEPEST = 50
 """Layers up to which an exponent is fitted, as in the figures."""
-TEXT, FEW = 0.006, 0.036
+TEXT, FEW = drawn(17_000), drawn(435)
 """Half the 95 % interval that a difference of losses has because the text is a draw: of all validation pairs that are
-left over, of the few that a run is judged on. Nats; `python -m benchmarks.validation_text`."""
+left over, of the few that a run of 256 tokens a batch is judged on."""
 WEAK, LOST = 1e-2, 1e-4
 """Shares of the top layer's gradient."""
 ALIKE = 0.7

@@ -2,14 +2,18 @@
 
 docs/results.md is written from it, whole; of README the bullets under "What was found" are its `readme`, in its order;
 the headline of every committed page stands in it. A test finds no sentence that is not on it.
+
+    python -m studies.findings.listed [--headlines]
 """
 
 from __future__ import annotations
 
 import html
+import json
 import re
 import sys
 import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -85,8 +89,8 @@ def results(of: Listed) -> str:
         "# What was found",
         "Numbers of 64-128-2 models. Each statement names its condition, its seeds, the file and the command that it "
         "comes from; what became of it at another rate, seed, task, batch and length stands in "
-        "[findings.md](findings.md). All pages are in the [gallery](gallery.md). Written from [findings.toml](findings.toml) by `python -m "
-        "studies.findings.listed`.",
+        "[findings.md](findings.md). All pages are in the [gallery](gallery.md). Written from "
+        "[findings.toml](findings.toml) by `python -m studies.findings.listed`.",
     ]
     for section in of.sections:
         parts += [f"## {section.title}", *filter(None, [section.before])]
@@ -117,12 +121,25 @@ def _beside_docs(file: str) -> str:
     return file.removeprefix("docs/") if file.startswith("docs/") else f"../{file}"
 
 
-def main() -> int:
-    """Write docs/results.md."""
+def with_headlines(text: str) -> str:
+    """The list's text with the headlines of the pages that are committed now."""
+    pages = sorted((ROOT / "reports").rglob("*.html"))
+    rows = [f"{json.dumps(_name(page))} = {json.dumps(headline(page), ensure_ascii=False)}" for page in pages]
+    return text[: text.index("[headline]")] + "\n".join(["[headline]", *rows]) + "\n"
+
+
+def _name(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Write docs/results.md; with `--headlines` the pages' into the list first."""
+    if "--headlines" in arguments:
+        FILE.write_text(with_headlines(FILE.read_text(encoding="utf-8")), encoding="utf-8")
     RESULTS.write_text(results(listed()), encoding="utf-8")
     print(RESULTS)
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

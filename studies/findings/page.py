@@ -94,8 +94,8 @@ def render(found: Cells, sentences: Listed) -> str:
             "",
             "Every sentence that compares methods, again with one thing changed: the design "
             "(`studies/findings/design.py`) was written before the runs, each cell is judged by the rule of the first "
-            "(`judges.py`). Losses are of validation text that judged no outcome and chose no rate; intervals are 95 % over "
-            "seeds and over draws of that text.",
+            "(`judges.py`). Losses are of validation text that judged no outcome and chose no rate; intervals are 95 % "
+            "over seeds and over draws of that text.",
             "",
             *table_lines(heads, rows),
             "",
@@ -104,7 +104,8 @@ def render(found: Cells, sentences: Listed) -> str:
             *commands,
             "",
             "```console",
-            "$ python -m studies findings --data ../shared/data/multi30k --source de --target en --rows docs/findings.csv",
+            "$ python -m studies findings --data ../shared/data/multi30k --source de --target en "
+            "--rows docs/findings.csv",
             "```",
             "",
             "## Not tried",

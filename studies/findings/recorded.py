@@ -4,11 +4,12 @@ varied here."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from stabkit.results.forecast.logistic import TINY, log
 from studies.findings.judges import FindingCell, Word
@@ -63,7 +64,7 @@ def _within(name: str, wanted: Callable[[StudyRow], bool]) -> FindingCell | str:
     if math.isnan(auc_within(update, label, methods)):
         return "no method has runs of both outcomes"
 
-    def both(i: Sequence[int]) -> float:
+    def both(i: NDArray[np.intp]) -> float:
         names = [methods[j] for j in i]
         return min(auc_within(update[i], label[i], names), auc_within(gradient[i], label[i], names))
 

@@ -151,7 +151,7 @@ class Baselines:
         parts = [(seen, asked) for seen, asked in self.methods_in_turn if asked]
         for optimizer, name in OPTIMIZERS.items():
             if any(row.optimizer == optimizer for _, asked in parts for row in asked):
-                yield _scheme(IN_TURN.format(name), parts, lambda row, of=optimizer: row.optimizer == of)
+                yield _scheme(IN_TURN.format(name), parts, optimizer)
 
     @cached_property
     def methods_in_turn(self) -> tuple[tuple[Rows, Rows], ...]:
@@ -213,11 +213,11 @@ def _parted(rows: Rows, of: Callable[[StudyRow], object], value: object) -> tupl
     return [row for row in rows if of(row) != value], [row for row in rows if of(row) == value]
 
 
-def _scheme(
-    name: str, parts: Sequence[tuple[Rows, Rows]], wanted: Callable[[StudyRow], bool] = lambda row: True
-) -> Scheme:
-    """Of the runs that are wanted, by fits on the first of each part."""
-    cold = [(seen, [row for row in asked if not row.warmup and wanted(row)]) for seen, asked in parts]
+def _scheme(name: str, parts: Sequence[tuple[Rows, Rows]], optimizer: str = "") -> Scheme:
+    """Of the runs without warm-up, under one optimiser where one is named, by fits on the first of each part."""
+    cold = [
+        (seen, [row for row in asked if not row.warmup and optimizer in ("", row.optimizer)]) for seen, asked in parts
+    ]
     cold = [(seen, asked) for seen, asked in cold if asked and len(set(labels(seen).tolist())) == 2]
     label = np.concatenate([np.empty(0, bool), *(labels(asked) for _, asked in cold)])
     return Scheme(

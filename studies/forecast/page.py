@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from stabkit import methods
+from stabkit.figures.drawing import svg
 from stabkit.figures.picture import Picture
 from stabkit.figures.shared.words import percent, plain, short
 from stabkit.report.cards import card
@@ -49,6 +50,8 @@ def write(study: Study, path: Path, command: str) -> dict[str, Any]:
     joined = Joined.of(evaluation.fitted_rows, rows_beside(folder) if evaluation.both else ())
     beside = Baselines(joined).schemes if evaluation.both else ()
     write_file(path, render(study, evaluation, joined, beside, command).encode())
+    figure = which_link.PICTURE
+    write_file(path.with_name(f"{figure.name}.png"), svg.to_bytes(figure.draw(figure.select(evaluation)), "png"))
     return {
         "answer": answer(evaluation, beside),
         "baselines": baselines.to_json(beside),

@@ -178,9 +178,9 @@ def draw(frame: pd.DataFrame) -> Figure:
         if frame.empty:
             return style.empty("There are no forecasts of both outcomes.")
         order = list(frame.drop_duplicates("run").sort_values("auc", ascending=False)["run"])
-        figure = Figure(figsize=(style.WIDTH, 3.9))
-        curves = figure.add_axes((0.07, 0.13, 0.34, 0.82))
-        areas = figure.add_axes((0.74, 0.13, 0.24, 0.82))
+        figure = Figure(figsize=(style.WIDTH, 4.1))
+        curves = figure.add_axes((0.07, 0.16, 0.34, 0.8))
+        areas = figure.add_axes((0.74, 0.16, 0.24, 0.8))
         curves.plot([0, 1], [0, 1], ":", color=style.INK, linewidth=0.8, alpha=0.6)
         alone = [run for run in order if run != "all"]
         named = [run for run in alone if run in {link.key for link in FITTED} or run == alone[0]]

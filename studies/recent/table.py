@@ -1,6 +1,7 @@
 """The rows of the study as cells: one a method, optimiser and depth, with its best rate and what other seeds lose.
 
-An interval is Student's over the seeds that followed the search (95 %).
+An interval is Student's over the seeds that followed the search (95 %); that of a difference is wider by what another
+draw of the validation text would say.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from functools import cached_property
 from scipy.stats import spearmanr
 
 from stabkit import methods
-from stabkit.results.intervals import Interval
+from stabkit.results.intervals import Interval, drawn
 from studies import ladder
 from studies.ladder import BestRate
 from studies.recent.design import FIRST, OPTIMIZERS, RUNGS, SEARCHING, models
@@ -105,6 +106,7 @@ class RecentTable:
         losses = {row.seed: row.equal_loss for row in others}
         reference = self._rows.get((optimizer, depth, REFERENCE), [])
         theirs = {row.seed: row.equal_loss for row in self._found(reference)[1]}
+        apart = [losses[seed] - theirs[seed] for seed in losses if seed in theirs]
         at = [row for row in rows if best and row.rate == best.rate and row.profile]
         return RecentCell(
             optimizer=optimizer,
@@ -114,7 +116,7 @@ class RecentTable:
             tried=sum(row.seed == SEARCHING for row in rows),
             searched=ladder.next_outward(RUNGS, _searched(rows), _trains(rows), FIRST) is None,
             loss=_mean(losses.values()),
-            less=_mean(losses[seed] - theirs[seed] for seed in losses if seed in theirs) if name != REFERENCE else None,
+            less=None if name == REFERENCE else _mean(apart, drawn(TOKENS)),
             mixing=max((row.profile.mixing for row in at if row.profile), default=1.0),
         )
 
@@ -140,7 +142,12 @@ def variant(row: StudyRow) -> str:
     return ":".join(filter(None, (row.method, row.options)))
 
 
-def _mean(values: Iterable[float]) -> Interval | None:
-    """None where one is infinite: a seed that diverged has no loss to average."""
+TOKENS = 435
+"""Of the validation sentences that a run of 256 tokens a batch is judged on, the same for all."""
+
+
+def _mean(values: Iterable[float], more: float = 0.0) -> Interval | None:
+    """None where one is infinite: a seed that diverged has no loss to average. `more`: what another draw of the text
+    would say, half an interval."""
     held = list(values)
-    return Interval.of(held) if held and all(map(math.isfinite, held)) else None
+    return Interval.of(held, more) if held and all(map(math.isfinite, held)) else None

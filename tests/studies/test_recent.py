@@ -16,6 +16,8 @@ from stabkit.spec import RunSpec
 from stabkit.training.optimizers import OPTIMIZERS
 from studies import ladder, study
 from studies.__main__ import main
+from studies.findings.listed import listed
+from studies.numbers import with_sign
 from studies.recent import design, page, sentences
 from studies.recent.costs import FILE, costs
 from studies.recent.figures import FIGURES
@@ -196,13 +198,20 @@ def test_the_committed_rows_are_of_the_studys_runs(every: list[RunSpec]) -> None
 def test_the_docs_say_what_the_rows_say(
     multi30k: Path, tmp_path: Path, undrawn: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """docs/2026.md is what the study writes from the committed rows; results and README have its first sentence's n."""
+    """docs/2026.md is what the study writes from the committed rows; the list of findings has its first sentence and
+    its correlations."""
     text = ["--data", str(multi30k), "--source", "de", "--target", "en", "--rows", str(ROWS), "--out", str(tmp_path)]
     assert main(["recent", *text, "--budget", "1s", "--json", "--quiet"]) == 0
     document = json.loads(capsys.readouterr().out)
     report = Path(document["report"])
     assert report.with_suffix(".md").read_text(encoding="utf-8") == (HERE / "docs" / "2026.md").read_text("utf-8")
-    assert document["answer"] in " ".join((HERE / "docs" / "results.md").read_text(encoding="utf-8").split())
+    known = listed()
+    assert document["answer"] == known.headlines["reports/2026.html"]
+    table = RecentTable(from_csv(ROWS), (*design.KEYS, *design.STARTS))
+    (order,) = [one.sentence for one in known.findings if one.key == "order"]
+    for depth in (6, 18, 50, 100):
+        found = table.correlation(depth)
+        assert found and with_sign(found[0]) in order
 
 
 def test_the_costs_are_of_every_method_and_optimiser() -> None:
