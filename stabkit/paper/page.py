@@ -65,7 +65,12 @@ def one(part: Part, command: str, indexed: bool) -> str:
     if section["stopped"] and not part.runs:
         said = f"{part.item.name} {'were' if part.item.many else 'was'} not run: {section['stopped']}"
     return template(ASSETS / "item.html.j2").render(
-        **shell(f"{_place(part.item)}: {part.item.title}", command, said.rstrip(".") + "."),
+        **shell(
+            f"{_place(part.item)}: {part.item.title}",
+            command,
+            said.rstrip(".") + ".",
+            provenance.condition([run.spec for run in part.runs]),
+        ),
         section=section,
         indexed=indexed,
         **_run(part.runs),

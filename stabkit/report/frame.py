@@ -26,13 +26,15 @@ from stabkit.version import __version__
 ASSETS = Path(__file__).parent / "assets"
 
 
-def shell(title: str, command: str, said: str = "") -> dict[str, Any]:
-    """What every page has, whatever it shows: title, answer and command, style and script, and the script's hash."""
+def shell(title: str, command: str, said: str = "", condition: str = "") -> dict[str, Any]:
+    """What every page has, whatever it shows: title, answer and the condition that it holds under, command, style and
+    script, and the script's hash."""
     script = (ASSETS / "page.js").read_text(encoding="utf-8")
     return {
         "title": plain(title),
         "headline": said,
         "said": plain(said.replace("`", "")),
+        "condition": plain(condition),
         "command": plain(command),
         "elsewhere": plain(elsewhere(command)),
         "version": __version__,

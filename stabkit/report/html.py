@@ -61,7 +61,7 @@ def render(summary: Summary, *, command: str, title: str = "") -> str:
     asked = order.kind(every, surfaces)
     ordered = order.order(order.cards(every, surfaces, summary.runs) if every else [], asked.leads)
     said = opening(asked, ordered, summary.answer, summary.headline)
-    around = shell(title or asked.asks, command, said[0])
+    around = shell(title or asked.asks, command, said[0], provenance.condition(specs))
     if turning:
         around["hashes"] += [script_hash(turn_script), surface3d.plotly()[1]]
     return template(ASSETS / "page.html.j2").render(

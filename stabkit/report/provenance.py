@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from stabkit import methods
 from stabkit.figures.shared.comparison import OWN_AXES, flat, method_label
-from stabkit.figures.shared.words import number, plain
+from stabkit.figures.shared.words import listed, number, plain
 from stabkit.methods import blocks
 from stabkit.methods.base import Recipe
-from stabkit.spec import ModelConfig, RunSpec
+from stabkit.results.words import scientific
+from stabkit.spec import ModelConfig, Optimizer, RunSpec
 from stabkit.storage.store import Run
 
 FINGERPRINT = (
@@ -57,6 +58,50 @@ def settings(specs: Sequence[RunSpec]) -> list[SettingRow]:
         if key not in OWN_AXES and not key.startswith("task.")
     ]
     return sorted(found, key=lambda setting: not setting.differs)
+
+
+OPTIMIZER_NAMES: Mapping[Optimizer, str] = {
+    "adam": "Adam",
+    "adamw": "AdamW",
+    "lion": "Lion",
+    "muon": "Muon",
+    "muon-original": "Muon (original)",
+    "sgd": "SGD",
+    "radam": "RAdam",
+    "radam-torch": "RAdam (torch)",
+}
+"""As people write them."""
+
+
+def condition(specs: Sequence[RunSpec]) -> str:
+    """`Adam at 5e-4, no warm-up, 250 updates of 512 tokens, seeds 0 to 2, de-en`: what a sentence about these runs
+    holds under; "" of none."""
+    if not specs:
+        return ""
+    trains = [spec.train for spec in specs]
+    rates = sorted({train.lr for train in trains})
+    own = any(spec.recipe == "paper" for spec in specs)
+    seeds = sorted({spec.seed for spec in specs})
+    whole = seeds == list(range(seeds[0], seeds[-1] + 1)) and len(seeds) > 2
+    warmups = sorted({train.warmup for train in trains})
+    return listed(
+        f"{' and '.join(sorted({OPTIMIZER_NAMES[train.optimizer] for train in trains}))} at "
+        + ("each its own recipe's rate" if own else f"{_ends(rates, scientific)}"),
+        f"warm-up of {_ends(warmups, str)} updates" if any(warmups) else "no warm-up",
+        f"{_ends(sorted({train.steps for train in trains}), str)} updates of "
+        f"{_ends(sorted({train.max_tokens for train in trains}), str)} tokens",
+        f"seeds {seeds[0]} to {seeds[-1]}"
+        if whole
+        else f"seed{'s' * (len(seeds) > 1)} {' and '.join(map(str, seeds))}",
+        ", ".join(sorted({spec.task.name for spec in specs})),
+    )
+
+
+def _ends(values: Sequence[Any], say: Callable[[Any], str]) -> str:
+    """`5e-4`, `5e-4 and 1e-3`, `5e-4 to 3e-2` of more."""
+    if len(values) < 3:
+        return " and ".join(map(say, values))
+    return f"{say(values[0])} to {say(values[-1])}"
 
 
 def recipes(specs: Sequence[RunSpec]) -> list[tuple[str, str, str]]:

@@ -37,7 +37,9 @@ def render(searched: Searched, command: str) -> str:
     columns, table = cells(searched.found)
     environments = provenance.environments(searched.runs)
     return template(ASSETS / "tolerance.html.j2").render(
-        **shell(TITLE, command, answer(searched.found, fits)),
+        **shell(
+            TITLE, command, answer(searched.found, fits), provenance.condition([run.spec for run in searched.runs])
+        ),
         swatch=style.colour,
         heads=columns,
         table=table,

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from stabkit.report.json_document import cells
+from stabkit.report.provenance import condition
 from stabkit.report.verdict.answer import answer
 from stabkit.report.verdict.forecast_outcome import forecast_outcome
 from stabkit.report.verdict.matrix import matrix
@@ -117,3 +118,12 @@ def test_a_cell_near_the_line_is_named_and_what_decides_it():
     assert [run.outcome.near_line for run in runs] == [True, False]
     said = answer(matrix(runs))
     assert said.endswith(" Within 0.1 nats of the line ends Post-LN at 18L-18L: twice the updates decide.")
+
+
+def test_a_page_names_the_condition_that_its_sentence_holds_under():
+    runs = [at16("post-ln", 18, 9.0, warmup=warmup, seed=seed) for seed in range(3) for warmup in (0, 4000)]
+    said = condition([run.spec for run in runs])
+    assert said == "Adam at 5e-4, warm-up of 0 and 4000 updates, 16 updates of 512 tokens, seeds 0 to 2, synthetic"
+    one = condition([at16("post-ln", 18, 9.0, warmup=0, lr=lr).spec for lr in (1e-3, 2e-3, 4e-3)])
+    assert one.startswith("Adam at 1e-3 to 4e-3, no warm-up,") and "seed 0," in one and condition([]) == ""
+    assert f'<p class="note">{said}</p>' in render(runs)

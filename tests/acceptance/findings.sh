@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# Findings that survive, sentence by sentence. Run from anywhere, against a fresh clone: tests/acceptance/findings.sh
+# [--quick]; --quick leaves out what takes more than a minute.
+. "$(dirname "$0")/common.sh"
+cd "$root"
+dev --version >/dev/null 2>&1 && dev libraries >/dev/null 2>&1
+python="$root/.venv/bin/python"
+text="--data $data --source de --target en"
+ask() { "$python" - "$@"; }
+
+# 1 The list
+block "every sentence has condition, seeds, command, file and column; README, results and headlines say nothing else" dev test tests/test_findings.py tests/test_readme.py
+block "results.md is written from the list" bash -c "$python -m studies.findings.listed && git diff --exit-code docs/results.md"
+block "a sentence that compares outcomes names rate, warm-up, updates and seeds" bash -c "$python -m stabkit sweep --models post-ln,deepnorm --depths 6 --steps 250 --warmup 0 --out '$work/s' --quiet | tr '\n' ' ' | grep -q 'Without warm-up at 5e-4, after 250 updates, 1 seed'"
+
+# 2 Tried to be broken
+block "eight variations of every experiment, or why not" ask <<'PY'
+from studies.findings.design import CELLS, EXPERIMENTS, VARIATIONS
+assert [v.key for v in VARIATIONS] == ["stated", "seeds", "lower", "higher", "best", "synthetic", "batch", "longer"]
+assert all(bool(CELLS[e.key, v.key]) != bool(e.left.get(v.key)) for e in EXPERIMENTS for v in VARIATIONS)
+PY
+block "one resumable command; what has a row is not trained again" bash -c "$python -m studies findings $text --rows docs/findings.csv --out '$work/f' --budget 1s --quiet | grep 'cells have an answer' && git diff --exit-code docs/findings.md"
+block "every cell filled or said why not" bash -c "! grep -n 'not run yet' docs/findings.md"
+
+# 3 Near the line
+block "a sweep says what ends near the line and what decides it" dev test tests/report/test_answer.py
+block "how many words of committed pages change" bash -c "$python -m studies near $text --rows docs/near.csv --out '$work/n' --budget 1s --quiet | tr '\n' ' ' >'$work/near' && grep -o 'Of [0-9]* runs [0-9]* end within 0.1 nats of the line' '$work/near' | xargs -I{} bash -c \"tr '\\n' ' ' <docs/outcome.md | grep -q '{}'\""
+
+# 4 The forecast's overconfidence
+block "4 of 5 bins come true on groups that the repair has not seen, 60 % are decided" ask <<'PY'
+from pathlib import Path
+from studies.forecast.evaluation import Evaluation
+from studies.rows import from_csv
+found = Evaluation(from_csv(Path("docs/forecast.csv")))
+assert found.calibrated() >= 4 and found.pooled().scores.coverage >= 0.6
+PY
+block "the package's coefficients are the widened ones" dev test tests/studies/test_evaluation.py
+
+# 5 The second referee's list
+block "F1 to F17 have an answer each" bash -c "for i in \$(seq 1 17); do grep -q \"^| F\$i \" docs/referee.md || exit 1; done"
+block "F2 baselines beside the forecast, the headline what it adds" bash -c "grep -q 'Of methods that it has not seen, 16 updates' reports/forecast.html && grep -q 'family, rate, depth' reports/forecast.html"
+block "F2 the docs have the same table" dev test tests/studies/test_later.py
+block "F7 a horizon in every sentence that forecasts" bash -c "$python -m stabkit sweep --models deepnorm --depths 6 --warmup 0 --steps 16 --out '$work/s' --quiet | tr '\n' ' ' | grep -q 'by 16 of 400 updates'"
+block "F7 a rate too low to train by then is out of range" bash -c "$python -m stabkit sweep --models deepnorm --depths 6 --warmup 0 --steps 16 --lr 1e-4 --out '$work/s' --quiet | grep -q 'out of range'"
+block "F5 Depth-μP with the embedding's rate apart" bash -c "grep -q '^| \\*\\*Depth-μP below Pre-LN' docs/findings.md"
+block "F11, F12 one rule of reach, one of single seeds" dev test tests/claims
+block "F15 intervals know how little text there is" ask <<'PY'
+from stabkit.results.intervals import drawn
+from studies.recent.table import TOKENS
+assert 0.04 < drawn(TOKENS) < 0.06
+PY
+[ -n "$quick" ] || block "the table follows from the committed rows" dev test tests/studies/test_tried.py
+exit $failed
