@@ -205,12 +205,18 @@ def _row(header: Sequence[str], line: Sequence[str]) -> StudyRow:
     for name in ("encoder_layers", "decoder_layers", "hidden", "warmup", "max_tokens", "seed", "steps"):
         axes[name] = int(axes[name])
     axes |= {name: float(axes[name]) for name in ("rate", "validation")}
-    axes |= {name: float(axes[name]) if axes[name] else None for name in ("update_end", "unseen")}
+    axes |= {name: _number(axes[name]) for name in ("update_end", "unseen")}
     if not RUN_ID.fullmatch(axes["run_id"]):
         raise ValueError(f"{axes['run_id']!r} is no run_id")
     if axes["outcome"] not in ("trains", "stuck", "diverged", "early") or axes["task"] not in ("text", "synthetic"):
         raise ValueError(f"{axes['outcome']!r} of {axes['task']!r} is no outcome of a task")
     return StudyRow(**axes, **{name: _group(name, texts) for name in GROUPS})
+
+
+def _number(text: str) -> float | None:
+    """None where nothing was measured."""
+    value = float(text) if text else math.nan
+    return None if math.isnan(value) else value
 
 
 def _group(name: str, line: Mapping[str, str]) -> Any:

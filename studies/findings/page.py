@@ -12,7 +12,7 @@ from studies import ladder, study
 from studies.findings.design import CELLS, DESIGN, DOCS, EXPERIMENTS, VARIATIONS
 from studies.findings.judges import JUDGES, FindingCell
 from studies.findings.listed import Listed, listed
-from studies.findings.recorded import RECORDED
+from studies.findings.recorded import FILLED, RECORDED
 from studies.markdown import table_lines
 from studies.rows import StudyRow
 from studies.study import Study
@@ -31,6 +31,8 @@ def cells(rows: Mapping[str, StudyRow], of: Mapping[str, Sequence[RunSpec]]) -> 
     for key, (experiment, judge) in JUDGES.items():
         for variation in VARIATIONS:
             lines = CELLS[experiment, variation.key]
+            if variation.joined and lines:
+                lines = (*CELLS[experiment, "stated"], *lines)
             ids = {spec.run_id for line in lines for spec in of[line]}
             mine = [rows[run_id] for run_id in sorted(ids) if run_id in rows]
             if variation.searched:
@@ -40,7 +42,8 @@ def cells(rows: Mapping[str, StudyRow], of: Mapping[str, Sequence[RunSpec]]) -> 
                 whole = len(mine) == len(ids)
             said = judge(mine) if lines and whole else None
             found[key, variation.key] = said or left[experiment].get(variation.key, NOT_YET)
-    return found | {(key, name): said for key, by in RECORDED.items() for name, said in by().items()}
+    found |= {(key, name): said for key, by in RECORDED.items() for name, said in by().items()}
+    return found | {place: say() for place, say in FILLED.items()}
 
 
 def missing(specs: Sequence[RunSpec], rows: Mapping[str, StudyRow], first: float) -> bool:

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stabkit.results.forecast.logistic import TINY, log
-from studies.findings.judges import FindingCell, Word
+from studies.findings.judges import FindingCell, Word, same_order
 from studies.forecast.scores import auc, auc_within, resampled
+from studies.recent.design import SEARCHING
 from studies.rows import StudyRow, from_csv
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -116,3 +117,13 @@ RECORDED: Mapping[str, CellsOf] = {
     "both-within-a-method": _varied(_within),
 }
 """{finding: its cells by variation}."""
+
+
+def _order_by_other_seeds() -> FindingCell | str:
+    """At 50 layers, by the three seeds that followed each search."""
+    rows = [row for row in from_csv(DOCS / "2026.csv") if row.depth == 50 and row.seed != SEARCHING]
+    return same_order(rows) or "too few methods"
+
+
+FILLED: Mapping[tuple[str, str], Callable[[], FindingCell | str]] = {("order", "seeds"): _order_by_other_seeds}
+"""{(finding, variation): what earlier rows say of it}, of findings that are tried by training."""
