@@ -16,10 +16,11 @@ from typing import Any, Literal
 
 from stabkit.errors import StoreError
 from stabkit.methods import blocks
+from stabkit.report.provenance import OPTIMIZER_NAMES
 from stabkit.results.forecast.measured import Measured
 from stabkit.results.outcome import AT_UNIGRAM, NEAR, Word
 from stabkit.results.profile import Profile
-from stabkit.spec import RUN_ID, RunSpec
+from stabkit.spec import RUN_ID, SHORTEST_JUDGED, RunSpec
 
 Architecture = Literal["encoder-decoder", "decoder-only", "encoder-only"]
 
@@ -77,7 +78,8 @@ class StudyRow:
     @property
     def near_line(self) -> bool:
         """Whether its word hangs on less than NEAR of loss."""
-        return self.outcome in ("trains", "stuck", "early") and abs(self.apart) < NEAR
+        judged = self.outcome in ("trains", "stuck", "early") and self.steps >= SHORTEST_JUDGED
+        return judged and abs(self.apart) < NEAR
 
     @property
     def apart(self) -> float:
@@ -95,7 +97,7 @@ class StudyRow:
         return self.profile.loss if self.profile else math.inf
 
 
-OPTIMIZERS = {"adam": "Adam", "adamw": "AdamW", "muon": "Muon"}
+OPTIMIZERS = {key: OPTIMIZER_NAMES[key] for key in ("adam", "adamw", "muon")}
 """Of rows, as people write them."""
 GROUPS: Mapping[str, type[Any]] = {"measured": Measured, "profile": Profile}
 """What of a row is numbers: all of a group or none."""

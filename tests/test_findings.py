@@ -11,11 +11,11 @@ from stabkit import methods
 from studies.findings import listed, page
 from studies.findings.design import CELLS, EXPERIMENTS, VARIATIONS
 from studies.findings.judges import JUDGES
-from studies.findings.recorded import RECORDED
+from studies.findings.recorded import KEYS
 from studies.rows import from_csv
 
 ROOT = Path(__file__).parents[1]
-LISTED = listed.listed()
+LISTED = listed.read_list()
 LABELS = sorted({methods.label(key, {}) for key in methods.KEYS}, key=len, reverse=True)
 NAMED = re.compile(rf"(?<![\w-])({'|'.join(map(re.escape, LABELS))})(?![\w-])")
 PAGES = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "reports").rglob("*.html"))
@@ -36,7 +36,7 @@ def test_results_are_written_from_the_list():
 def test_readme_says_what_the_list_says():
     readme = (ROOT / "README.md").read_text()
     said = [flat(item) for item in re.split(r"^- ", found(readme), flags=re.M)[1:]]
-    said[-1] = said[-1].partition(" Each was tried")[0]
+    said[-1] = said[-1].partition(" What each became")[0]
     assert said == [one.readme for one in LISTED.findings if one.readme]
 
 
@@ -52,11 +52,16 @@ def test_no_other_sentence_of_readme_says_what_a_method_does():
 
 
 @pytest.mark.parametrize("one", LISTED.findings, ids=lambda one: one.key)
+def test_a_statement_is_a_sentence(one):
+    assert one.sentence.endswith((".", ")")) and (one.sentence[0].isupper() or one.sentence.startswith("mHC")) and len(one.sentence) > 40
+
+
+@pytest.mark.parametrize("one", LISTED.findings, ids=lambda one: one.key)
 def test_a_statement_names_its_condition_its_seeds_its_command_and_its_file(one):
     assert one.condition and one.seeds and one.command and one.column
     assert (ROOT / one.file).exists(), one.file
     assert bool(one.tried) != bool(one.untried), "tried, or why not"
-    assert one.tried in {"", *JUDGES, *RECORDED}
+    assert one.tried in {"", *JUDGES, *KEYS}
     assert one.section in {section.key for section in LISTED.sections}
 
 
@@ -74,7 +79,7 @@ def test_every_cell_of_the_table_is_filled_or_says_why():
 
 
 def test_a_variation_changes_one_option_and_no_other():
-    whole, apart = set(), {"stated": 0, "synthetic": 4}
+    whole, apart = set(), {"stated": 0, "synthetic": 4, "best": 2}
     for experiment in EXPERIMENTS:
         base = [dict(pairs(line)) for line in CELLS[experiment.key, "stated"]]
         for variation in VARIATIONS:

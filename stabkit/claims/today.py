@@ -123,8 +123,10 @@ def nats_beside(method: str, other: str) -> Find:
         return {seed: mine[seed] - theirs[seed] for seed in both if seed in mine and seed in theirs}
 
     def beyond(cell: ClaimCell) -> str:
-        both = [*cell.of(method), *cell.of(other)]
-        return too_short([run.spec for run in both]) if all(map(trains, both)) else ""
+        seeds = [seed for seed in cell.seeds(method, other) if trains(cell.runs[other][seed])]
+        if any(not trains(cell.runs[method][seed]) for seed in seeds):
+            return ""
+        return too_short([run.spec for run in (*cell.of(method), *cell.of(other))])
 
     return over_cells(less, method, other, where=lambda cell: cell.layers >= LEAST_DEEP, beyond=beyond, blocks=True)
 

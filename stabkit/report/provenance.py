@@ -74,8 +74,8 @@ OPTIMIZER_NAMES: Mapping[Optimizer, str] = {
 
 
 def condition(specs: Sequence[RunSpec]) -> str:
-    """`Adam at 5e-4, no warm-up, 250 updates of 512 tokens, seeds 0 to 2, de-en`: what a sentence about these runs
-    holds under; "" of none."""
+    """`Adam at 5e-4, no warm-up, 250 updates of 512 tokens, seeds 0 to 2, de-en, llama block`: what a sentence about
+    these runs holds under, beside methods and depths; "" of none."""
     if not specs:
         return ""
     trains = [spec.train for spec in specs]
@@ -94,6 +94,7 @@ def condition(specs: Sequence[RunSpec]) -> str:
         if whole
         else f"seed{'s' * (len(seeds) > 1)} {' and '.join(map(str, seeds))}",
         ", ".join(sorted({spec.task.name for spec in specs})),
+        ", ".join(sorted({f"{blocks.name_of(spec.model)} block" for spec in specs} - {"classic block"})),
     )
 
 

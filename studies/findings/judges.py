@@ -1,10 +1,10 @@
 """What an experiment says in one cell of the table: the same rule as stated and in every variation.
 
 A word and the numbers behind it. `holds`, `falls` and `undecided` are of intervals over seeds, or of every seed where
-runs train or do not; `in part` where seeds differ.
+methods train or do not; `in part` where seeds differ. What one seed says is said to be one seed's.
 
 Losses are those of the last weights on validation text that judged no outcome and chose no rate; of the synthetic task,
-which has none, the validation loss. What another draw of as much text would say enters each interval.
+which has none, the validation loss. What another draw of as much text would say enters each interval of losses.
 """
 
 from __future__ import annotations
@@ -17,27 +17,28 @@ from typing import Literal
 from scipy.stats import spearmanr
 
 from stabkit import methods
+from stabkit.claims.evidence import NEARLY
+from stabkit.figures.shared.words import short
+from stabkit.results import chain
 from stabkit.results.intervals import Z_975, Interval, drawn
 from stabkit.results.line import log_slope
-from studies.findings.design import TIMES
+from stabkit.results.outcome import GROWN, LOST, VANISHED
+from studies.findings.design import RUNGS, TIMES
 from studies.numbers import with_interval
+from studies.recent.table import TOKENS
 from studies.rows import StudyRow
 
-Word = Literal["holds", "in part", "falls", "undecided"]
+Word = Literal["holds", "in part", "falls", "undecided", "holds (one seed)", "falls (one seed)"]
 Rows = Sequence[StudyRow]
+Judge = Callable[[Rows], "FindingCell"]
 
-GROWS = 0.25
-"""The exponent up to which growth counts as nearly none, as for the papers' claims: a factor of 1.7 over 6 to 50
-layers."""
-SATURATED = math.sqrt(2 * 64) / 2
-"""‖ΔF‖ from which on a model of width 64 can hardly move farther: the exponent is of shorter ones."""
+WIDTH = 64
+SATURATED = chain.SATURATED * math.sqrt(2 * WIDTH)
+"""‖ΔF‖ from which on a model of this width can hardly move farther: no exponent is fitted through it."""
 DEEPEST = 50
 """Layers up to which an exponent is fitted, as in the figures."""
-TEXT, FEW = drawn(17_000), drawn(435)
-"""Half the 95 % interval that a difference of losses has because the text is a draw: of all validation pairs that are
-left over, of the few that a run of 256 tokens a batch is judged on."""
-WEAK, LOST = 1e-2, 1e-4
-"""Shares of the top layer's gradient."""
+UNSEEN = 17_000
+"""Tokens of the validation text that judged no outcome, and more."""
 ALIKE = 0.7
 """Rank correlation from which on two orders are nearly the same."""
 
@@ -50,164 +51,183 @@ class FindingCell:
     numbers: str
 
 
-def growth(method: str) -> Callable[[Rows], FindingCell | None]:
-    """Whether a method's ‖ΔF‖ grows with depth beyond GROWS."""
+def growth(method: str) -> Judge:
+    """Whether a method's ‖ΔF‖ grows with depth beyond what counts as nearly none."""
 
-    def judge(rows: Rows) -> FindingCell | None:
-        found = _exponents(rows, method)
-        if len(found) < 2:
-            return None
-        interval = Interval.of(list(found.values()))
-        return FindingCell(_above(interval, GROWS), f"N^{with_interval(interval)}")
+    def judge(rows: Rows) -> FindingCell:
+        by_seed, saturated = _exponents(rows, method)
+        if len(by_seed) < 2:
+            return _none(saturated)
+        interval = Interval.of(list(by_seed.values()))
+        return FindingCell(_above(interval, NEARLY), f"N^{with_interval(interval)}{_beside(saturated)}")
 
     return judge
 
 
-def faster(method: str, than: str) -> Callable[[Rows], FindingCell | None]:
+def faster(method: str, than: str) -> Judge:
     """Whether ‖ΔF‖ grows faster with depth under one method than under another, seed by seed."""
 
-    def judge(rows: Rows) -> FindingCell | None:
-        one, other = _exponents(rows, method), _exponents(rows, than)
-        both = sorted(set(one) & set(other))
-        if len(both) < 2:
-            return None
-        interval = Interval.of([one[seed] - other[seed] for seed in both])
-        mean = sum(one[seed] for seed in both) / len(both)
-        return FindingCell(_above(interval, 0.0), f"N^{mean:.2f}, faster by {with_interval(interval)}")
+    def judge(rows: Rows) -> FindingCell:
+        (first, saturated), (second, _) = _exponents(rows, method), _exponents(rows, than)
+        seeds = sorted(set(first) & set(second))
+        if len(seeds) < 2:
+            return _none(saturated)
+        apart = Interval.of([first[seed] - second[seed] for seed in seeds])
+        exponents = f"N^{_range([first[seed] for seed in seeds])}"
+        faster_by = with_interval(apart, signed=True)
+        return FindingCell(_above(apart, 0.0), f"{exponents}, faster by {faster_by}{_beside(saturated)}")
 
     return judge
 
 
-def _exponents(rows: Rows, method: str) -> dict[int, float]:
-    """{seed: the exponent of its ‖ΔF‖ in depth}, of depths to DEEPEST that are not saturated; of three or more."""
-    by: dict[int, list[tuple[int, float]]] = {}
+def _exponents(rows: Rows, method: str) -> tuple[dict[int, float], int]:
+    """({seed: the exponent of its ‖ΔF‖ in depth}, seeds with none because one of their depths is saturated)."""
+    points: dict[int, list[tuple[int, float]]] = {}
     for row in rows:
-        if row.method == method and row.depth <= DEEPEST and row.update_end and row.update_end < SATURATED:
-            by.setdefault(row.seed, []).append((row.depth, row.update_end))
-    return {seed: log_slope(*zip(*some, strict=True)) for seed, some in sorted(by.items()) if len(some) >= 3}
+        if row.method == method and row.depth <= DEEPEST and row.update_end:
+            points.setdefault(row.seed, []).append((row.depth, row.update_end))
+    fitted = {
+        seed: log_slope(*zip(*some, strict=True))
+        for seed, some in sorted(points.items())
+        if len(some) >= 3 and max(update for _, update in some) < SATURATED
+    }
+    return fitted, len(points) - len(fitted)
 
 
-def parted(stuck: Sequence[str], train: Sequence[str]) -> Callable[[Rows], FindingCell | None]:
+def _beside(saturated: int) -> str:
+    return f" ({saturated} seeds saturated)" if saturated else ""
+
+
+def _none(saturated: int) -> FindingCell:
+    return FindingCell("undecided", f"no exponent{_beside(saturated)}")
+
+
+def parted(stuck: Sequence[str], train: Sequence[str]) -> Judge:
     """Whether in every seed these methods do not train and those do."""
 
-    def judge(rows: Rows) -> FindingCell | None:
-        by = {(row.method, row.seed): row.trains for row in rows}
-        seeds = sorted({seed for _, seed in by})
-        named = [(key, False) for key in stuck] + [(key, True) for key in train]
-        whole = [seed for seed in seeds if all((key, seed) in by for key, _ in named)]
-        if not whole:
-            return None
-        as_said = sum(all(by[key, seed] == trains for key, trains in named) for seed in whole)
-        counts = [f"{methods.label(key, {})} {sum(by[key, seed] for seed in whole)}" for key, _ in named]
-        word: Word = "holds" if as_said == len(whole) else "falls" if not as_said else "in part"
-        return FindingCell(word, f"train of {len(whole)}: {', '.join(counts)}")
+    def judge(rows: Rows) -> FindingCell:
+        trains = {(row.method, row.seed): row.trains for row in rows}
+        wanted = {**dict.fromkeys(stuck, False), **dict.fromkeys(train, True)}
+        seeds = [seed for seed in sorted({seed for _, seed in trains}) if all((key, seed) in trains for key in wanted)]
+        as_said = sum(all(trains[key, seed] == ends for key, ends in wanted.items()) for seed in seeds)
+        counts = [f"{methods.label(key, {})} {sum(trains[key, seed] for seed in seeds)}" for key in wanted]
+        return FindingCell(_counted(as_said, len(seeds)), f"train of {len(seeds)}: {', '.join(counts)}")
 
     return judge
 
 
-def gradient_lost(rows: Rows) -> FindingCell | None:
-    """Whether in every seed less than WEAK of the top layer's gradient reaches Post-LN's lowest before any update, and
-    less than LOST in training."""
+def gradient_lost(rows: Rows) -> FindingCell:
+    """Whether in every seed less than VANISHED of the top layer's gradient reaches Post-LN's lowest before any update
+    and less than LOST in training, and no method's LN inputs grow by half in sixteen updates."""
     mine = [row for row in rows if row.method == "post-ln" and row.measured and row.profile]
     starts = [row.measured.gradient_start for row in mine if row.measured]
-    ends = [row.profile.gradient_lowest for row in mine if row.profile]
+    least = [row.profile.gradient_lowest for row in mine if row.profile]
+    growths = [row.measured.ln_growth for row in rows if row.measured]
     if not mine:
-        return None
-    as_said = sum(start < WEAK and end < LOST for start, end in zip(starts, ends, strict=True))
-    word: Word = "holds" if as_said == len(mine) else "falls" if not as_said else "in part"
-    return FindingCell(word, f"{_range(starts)} before, {_range(ends)} at its lowest, {len(mine)} seeds")
+        return FindingCell("undecided", "no row of Post-LN with a profile")
+    as_said = sum(start < VANISHED and low < LOST for start, low in zip(starts, least, strict=True))
+    word = _counted(as_said, len(mine)) if max(growths) < GROWN else "in part"
+    numbers = f"{_range(starts)} before, {_range(least)} at its lowest, LN inputs at most {short(max(growths))}-fold"
+    return FindingCell(word, f"{numbers}, {len(mine)} seeds")
 
 
-def times(one: str, than: str, at_least: float) -> Callable[[Rows], FindingCell | None]:
+def times(method: str, than: str, least: float) -> Judge:
     """Whether at every depth and seed one method's ‖ΔF‖ is so many times another's."""
 
-    def judge(rows: Rows) -> FindingCell | None:
-        by = {(row.method, row.depth, row.seed): row.update_end for row in rows if row.update_end}
-        places = sorted((depth, seed) for key, depth, seed in by if key == one and (than, depth, seed) in by)
-        if not places:
-            return None
-        ratios = {place: by[one, *place] / by[than, *place] for place in places}
-        as_said = sum(ratio >= at_least for ratio in ratios.values())
-        word: Word = "holds" if as_said == len(ratios) else "falls" if not as_said else "in part"
-        each = [
-            f"{depth}L {_range([ratio for (n, _), ratio in ratios.items() if n == depth])}"
-            for depth in sorted({depth for depth, _ in ratios})
-        ]
-        return FindingCell(word, f"times: {', '.join(each)}")
+    def judge(rows: Rows) -> FindingCell:
+        updates = {(row.method, row.depth, row.seed): row.update_end for row in rows if row.update_end}
+        ratios = {
+            (depth, seed): update / updates[than, depth, seed]
+            for (key, depth, seed), update in updates.items()
+            if key == method and (than, depth, seed) in updates
+        }
+        depths = sorted({depth for depth, _ in ratios})
+        ranges = [f"{depth}L {_range([r for (n, _), r in ratios.items() if n == depth])}" for depth in depths]
+        as_said = sum(ratio >= least for ratio in ratios.values())
+        return FindingCell(_counted(as_said, len(ratios)), f"times: {', '.join(ranges)}")
 
     return judge
 
 
 def _range(values: Sequence[float]) -> str:
-    low, high = (f"{end(values):.2g}" for end in (min, max))
+    low, high = short(min(values)), short(max(values))
     return low if low == high else f"{low} to {high}"
 
 
-def lower(one: str, than: str) -> Callable[[Rows], FindingCell | None]:
+def lower(method: str, than: str) -> Judge:
     """Whether one method's loss lies below another's, seed by seed; `mhc:start=identity` names an option."""
 
-    def judge(rows: Rows) -> FindingCell | None:
-        found = _less(rows, one, than)
-        return FindingCell(_below(found, 0.0), with_interval(found, signed=True)) if found else None
+    def judge(rows: Rows) -> FindingCell:
+        apart = _apart(rows, method, than)
+        return FindingCell(_below(apart), with_interval(apart, signed=True)) if apart else DIVERGED
 
     return judge
 
 
-def lowest(one: str) -> Callable[[Rows], FindingCell | None]:
-    """Whether a method has the lowest loss of all that are there: below the next lowest, seed by seed."""
+def lowest(method: str) -> Judge:
+    """Whether a method's loss lies below that of every other that is there, seed by seed; one that diverged has no
+    say."""
 
-    def judge(rows: Rows) -> FindingCell | None:
-        others = {name for name in map(_name, rows) if name != one}
-        found = {other: less for other in others if (less := _less(rows, one, other))}
-        if not found:
-            return None
-        next_ = max(sorted(found), key=lambda other: found[other].value)
-        return FindingCell(_below(found[next_], 0.0), f"{with_interval(found[next_], signed=True)} to {_label(next_)}")
+    def judge(rows: Rows) -> FindingCell:
+        rivals = sorted({_name(row) for row in rows} - {method})
+        apart = {rival: gap for rival in rivals if (gap := _apart(rows, method, rival))}
+        if not apart:
+            return DIVERGED
+        words = {_below(gap) for gap in apart.values()}
+        word: Word = "falls" if "falls" in words else "undecided" if "undecided" in words else "holds"
+        next_ = max(apart, key=lambda rival: apart[rival].high)
+        return FindingCell(word, f"{with_interval(apart[next_], signed=True)} to {_label(next_)}")
 
     return judge
 
 
-def own_embedding(rows: Rows) -> FindingCell | None:
-    """Whether Depth-μP's loss lies below Pre-LN's, the rates of the layers and of the embedding each searched apart, on
-    the sentences that judge a run; the losses are of others."""
-    best: dict[str, tuple[str, float]] = {}
+def own_embedding(rows: Rows) -> FindingCell:
+    """Whether Depth-μP's loss lies below Pre-LN's, the rates of the layers and of the embedding each searched apart.
+
+    `rows`: at the best rate of each factor. The factor with the lowest loss on the sentences that judge a run is
+    chosen, by the mean of the seeds that chose no rate; the losses compared are of other sentences. A best that lies at
+    an end of what was tried is no best.
+    """
+    best: dict[str, tuple[float, float]] = {}
+    losses: dict[str, dict[int, float]] = {}
     for key in ("own-pre-ln-embedding", "own-depth-mup-embedding"):
-        first = [row for row in rows if row.method == key and row.seed == min(r.seed for r in rows)]
-        if {row.options for row in first} != {"" if times == 1 else f"times={times}" for times in TIMES}:
-            return None
-        chosen = min(first, key=lambda row: row.equal_loss)
-        best[key] = (chosen.options, chosen.rate)
-    kept = [row for row in rows if (row.options, row.rate) == best[row.method]]
-    plain, scaled = ({row.seed: _loss(row) for row in kept if row.method == key} for key in best)
+        factors = {factor: [row for row in rows if (row.method, _factor(row)) == (key, factor)] for factor in TIMES}
+        if not all(factors.values()):
+            return FindingCell("undecided", "a factor has no rate at which it trains")
+        factor = min(factors, key=lambda factor: _mean([row.equal_loss for row in factors[factor]]))
+        best[key] = (factor, factors[factor][0].rate)
+        losses[key] = {row.seed: _loss(row) for row in factors[factor]}
+    plain, scaled = losses.values()
     seeds = sorted(set(plain) & set(scaled))
-    if len(seeds) < 2:
-        return None
-    found = Interval.of([scaled[seed] - plain[seed] for seed in seeds], TEXT)
-    at = "; ".join(
-        f"{label} {rate:.2g}, embedding {float((options or 'times=1')[6:]) * rate:.2g}"
-        for label, (options, rate) in zip(("Pre-LN", "Depth-μP"), best.values(), strict=True)
+    apart = Interval.of([scaled[seed] - plain[seed] for seed in seeds], drawn(UNSEEN))
+    where = "; ".join(
+        f"{label} {rate:.2g}, embedding {factor * rate:.2g}"
+        for label, (factor, rate) in zip(("Pre-LN", "Depth-μP"), best.values(), strict=True)
     )
-    return FindingCell(_below(found, 0.0), f"{with_interval(found, signed=True)} ({at})")
+    edge = any(factor == TIMES[-1] or rate in (RUNGS[0], RUNGS[-1]) for factor, rate in best.values())
+    word: Word = "undecided" if edge else _below(apart)
+    return FindingCell(word, f"{with_interval(apart, signed=True)} ({where}{', at an end' if edge else ''})")
 
 
-def same_order(rows: Rows) -> FindingCell | None:
+def _factor(row: StudyRow) -> int:
+    return int(row.options.partition("=")[2] or 1)
+
+
+def same_order(rows: Rows) -> FindingCell:
     """Whether methods have nearly the same order of losses under AdamW and under Muon."""
     by: dict[str, dict[str, list[float]]] = {"adamw": {}, "muon": {}}
     for row in rows:
         by[row.optimizer].setdefault(_name(row), []).append(_loss(row))
     both = sorted(set(by["adamw"]) & set(by["muon"]))
-    if len(both) < 5:
-        return None
-    means = [[sum(losses[name]) / len(losses[name]) for name in both] for losses in by.values()]
-    found = float(spearmanr(*means).statistic)
-    if abs(found) == 1:
-        return FindingCell("holds" if found > 0 else "falls", f"{found:+.2f}, {len(both)} methods")
-    reach = Z_975 * math.sqrt((1 + found**2 / 2) / (len(both) - 3))  # Bonett and Wright (2000)
-    interval = Interval(found, math.tanh(math.atanh(found) - reach), math.tanh(math.atanh(found) + reach))
+    means = [[_mean(losses[name]) for name in both] for losses in by.values()]
+    rho = float(spearmanr(*means).statistic)
+    reach = Z_975 * math.sqrt((1 + rho**2 / 2) / (len(both) - 3))  # Bonett and Wright (2000)
+    centre = math.atanh(min(max(rho, -1 + 1e-9), 1 - 1e-9))
+    interval = Interval(rho, math.tanh(centre - reach), math.tanh(centre + reach))
     return FindingCell(_above(interval, ALIKE), f"{with_interval(interval, signed=True)}, {len(both)} methods")
 
 
-JUDGES: Mapping[str, tuple[str, Callable[[Rows], FindingCell | None]]] = {
+JUDGES: Mapping[str, tuple[str, Judge]] = {
     "update-grows": ("update-depth", growth("deepnorm")),
     "post-ln-faster": ("update-depth", faster("post-ln", "deepnorm")),
     "goal": ("goal", growth("deepnorm")),
@@ -223,6 +243,14 @@ JUDGES: Mapping[str, tuple[str, Callable[[Rows], FindingCell | None]]] = {
     "thousand": ("thousand", parted(("post-ln", "deepnorm"), ("pre-ln", "depth-mup"))),
 }
 """{finding: (its experiment, how a cell of it is judged)}."""
+DIVERGED = FindingCell("undecided", "a seed has no loss, or there are fewer than two")
+
+
+def _counted(as_said: int, of: int) -> Word:
+    """Of seeds, or of depths and seeds; one alone is said to be one."""
+    if of < 2:
+        return "undecided" if not of else "holds (one seed)" if as_said else "falls (one seed)"
+    return "holds" if as_said == of else "in part" if as_said else "falls"
 
 
 def _name(row: StudyRow) -> str:
@@ -239,19 +267,24 @@ def _loss(row: StudyRow) -> float:
     return row.unseen if row.unseen is not None else row.validation
 
 
-def _less(rows: Rows, one: str, than: str) -> Interval | None:
-    """One's loss less the other's, over the seeds that both have; None of fewer than two."""
-    losses = [{row.seed: _loss(row) for row in rows if _name(row) == name} for name in (one, than)]
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+def _apart(rows: Rows, method: str, than: str) -> Interval | None:
+    """One's loss less the other's, over the seeds that both have; None of fewer than two, or where one is infinite."""
+    losses = [{row.seed: _loss(row) for row in rows if _name(row) == name} for name in (method, than)]
     seeds = sorted(set(losses[0]) & set(losses[1]))
     apart = [losses[0][seed] - losses[1][seed] for seed in seeds]
     if len(apart) < 2 or not all(map(math.isfinite, apart)):
         return None
-    return Interval.of(apart, FEW if any(row.unseen is None for row in rows) else TEXT)
+    tokens = TOKENS if any(row.unseen is None for row in rows) else UNSEEN
+    return Interval.of(apart, drawn(tokens))
 
 
 def _above(interval: Interval, limit: float) -> Word:
     return "holds" if interval.low > limit else "falls" if interval.high < limit else "undecided"
 
 
-def _below(interval: Interval, limit: float) -> Word:
-    return "holds" if interval.high < limit else "falls" if interval.low > limit else "undecided"
+def _below(interval: Interval) -> Word:
+    return "holds" if interval.high < 0 else "falls" if interval.low > 0 else "undecided"

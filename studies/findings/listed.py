@@ -72,7 +72,7 @@ class Listed:
     """README's sentences with a method and an outcome in them, beside its bullets."""
 
 
-def listed(path: Path = FILE) -> Listed:
+def read_list(path: Path = FILE) -> Listed:
     """The list as it stands."""
     body = tomllib.loads(path.read_text(encoding="utf-8"))
     return Listed(
@@ -136,7 +136,7 @@ def main(arguments: Sequence[str]) -> int:
     """Write docs/results.md; with `--headlines` the pages' into the list first."""
     if "--headlines" in arguments:
         FILE.write_text(with_headlines(FILE.read_text(encoding="utf-8")), encoding="utf-8")
-    RESULTS.write_text(results(listed()), encoding="utf-8")
+    RESULTS.write_text(results(read_list()), encoding="utf-8")
     print(RESULTS)
     return 0
 

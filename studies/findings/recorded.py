@@ -1,129 +1,154 @@
-"""Findings that rows of earlier studies decide: nothing is trained for them, and what those studies vary is what is
-varied here."""
+"""Findings that rows of earlier studies decide: nothing is trained for them. Their variations are parts of the same
+runs, and other studies' runs, which were made for other questions.
+
+A method's runs are not independent, so that intervals come from drawing methods again, not runs.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stabkit.results.forecast.logistic import TINY, log
+from stabkit.results.forecast.links import FITTED, RunSetting
+from stabkit.results.forecast.logistic import log
 from studies.findings.judges import FindingCell, Word, same_order
 from studies.forecast.scores import auc, auc_within, resampled
+from studies.numbers import with_sign
 from studies.recent.design import SEARCHING
 from studies.rows import StudyRow, from_csv
 
 DOCS = Path(__file__).parents[2] / "docs"
-RESAMPLES = 200
+RESAMPLES = 400
+HARDLY = 0.7
+"""The AUC up to which a number hardly separates which methods train."""
 SLOW, FAST = 2e-3, 8e-3
 """Rates at most and at least."""
-
-
-@cache
-def _corpus(name: str) -> tuple[StudyRow, ...]:
-    rows = from_csv(DOCS / name)
-    return tuple(row for row in rows if row.labelled and not row.warmup)
-
-
-def _gradient(row: StudyRow) -> float:
-    return log(row.measured.gradient_lowest) if row.measured else math.nan
-
-
-def _update(row: StudyRow) -> float:
-    return -log(row.measured.update_first, TINY) if row.measured else math.nan
-
-
-def _parts(name: str, wanted: Callable[[StudyRow], bool]) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[str]]:
-    rows = [row for row in _corpus(name) if wanted(row)]
-    return (
-        np.array([_gradient(row) for row in rows]),
-        np.array([_update(row) for row in rows]),
-        np.array([row.trains for row in rows]),
-        [row.method for row in rows],
-    )
-
-
-def _over(name: str, wanted: Callable[[StudyRow], bool]) -> FindingCell | str:
-    """Over methods: the gradient's AUC less the first update's."""
-    gradient, update, label, _ = _parts(name, wanted)
-    if label.all() or not label.any():
-        return "all of its runs end alike"
-    low, high = resampled(len(label), lambda i: auc(gradient[i], label[i]) - auc(update[i], label[i]), RESAMPLES)
-    word: Word = "holds" if low > 0 else "falls" if high < 0 else "undecided"
-    return FindingCell(
-        word, f"gradient {auc(gradient, label):.2f}, first update {auc(update, label):.2f}, {len(label)} runs"
-    )
-
-
-def _within(name: str, wanted: Callable[[StudyRow], bool]) -> FindingCell | str:
-    """Within a method: the first update's AUC over pairs of runs of one method, above a guess."""
-    gradient, update, label, methods = _parts(name, wanted)
-    if math.isnan(auc_within(update, label, methods)):
-        return "no method has runs of both outcomes"
-
-    def both(i: NDArray[np.intp]) -> float:
-        names = [methods[j] for j in i]
-        return min(auc_within(update[i], label[i], names), auc_within(gradient[i], label[i], names))
-
-    low, high = resampled(len(label), both, RESAMPLES)
-    word: Word = "holds" if low > 0.5 else "falls" if high < 0.5 else "undecided"
-    areas = auc_within(gradient, label, methods), auc_within(update, label, methods)
-    return FindingCell(word, f"gradient {areas[0]:.2f}, first update {areas[1]:.2f}")
-
-
-Where = tuple[str, Callable[[StudyRow], bool]]
-"""(a file of rows, which of them)."""
 CHOSEN = 10
 """The corpus' slices up to which links were chosen."""
 HIGHEST = 0.033
 """The corpus' highest rate, and a tenth more."""
-BY_VARIATION: Mapping[str, Where] = {
-    "stated": ("forecast.csv", lambda row: row.seed != 0 and row.hidden == 64),
-    "seeds": ("forecast.csv", lambda row: row.seed > CHOSEN and row.hidden == 64),
-    "lower": ("forecast.csv", lambda row: row.rate <= SLOW and row.hidden == 64),
-    "higher": ("forecast.csv", lambda row: row.rate >= FAST and row.hidden == 64),
-    "synthetic": ("forecast.csv", lambda row: row.task == "synthetic"),
+Wanted = Callable[[StudyRow], bool]
+Cell = FindingCell | str
+
+
+@cache
+def _labelled(name: str) -> tuple[StudyRow, ...]:
+    return tuple(row for row in from_csv(DOCS / name) if row.labelled and not row.warmup)
+
+
+class _Areas:
+    """The areas under the curve of the gradient and of the first update, over some rows."""
+
+    def __init__(self, rows: Sequence[StudyRow]) -> None:
+        self.gradient = np.array([_gradient(row) for row in rows])
+        self.update = np.array([_update(row) for row in rows])
+        self.trains = np.array([row.trains for row in rows])
+        self.method = [row.method for row in rows]
+
+    def over(self, i: NDArray[np.intp]) -> tuple[float, float]:
+        """Over all pairs of these runs."""
+        return auc(self.gradient[i], self.trains[i]), auc(self.update[i], self.trains[i])
+
+    def within(self, i: NDArray[np.intp]) -> tuple[float, float]:
+        """Over pairs of runs of one method."""
+        names = [self.method[j] for j in i]
+        first = auc_within(self.gradient[i], self.trains[i], names)
+        return first, auc_within(self.update[i], self.trains[i], names)
+
+    def interval(self, score: Callable[[NDArray[np.intp]], float]) -> tuple[float, float]:
+        """95 % over draws of methods."""
+        by = [np.flatnonzero([name == key for name in self.method]) for key in dict.fromkeys(self.method)]
+        return resampled(len(by), lambda draw: score(np.concatenate([by[k] for k in draw])), RESAMPLES)
+
+    @property
+    def counts(self) -> str:
+        """`455 runs of 12 methods, of 9 some fail`."""
+        failing = {name for name, trains in zip(self.method, self.trains, strict=True) if not trains}
+        return f"{len(self.method)} runs of {len(set(self.method))} methods, of {len(failing)} some fail"
+
+
+def _gradient(row: StudyRow) -> float:
+    """As the forecast reads it."""
+    return FITTED[0].of(row.measured, RunSetting(row.rate, row.hidden)) if row.measured else math.nan
+
+
+def _update(row: StudyRow) -> float:
+    return -log(row.measured.update_first) if row.measured else math.nan
+
+
+def _over(rows: Sequence[StudyRow]) -> Cell:
+    """Over methods the gradient separates which runs train, and the first update hardly."""
+    areas = _Areas(rows)
+    everything = np.arange(len(rows))
+    gradient, update = areas.over(everything)
+    low, high = areas.interval(lambda i: float(np.subtract(*areas.over(i))))
+    word: Word = "falls" if high < 0 else "undecided" if low <= 0 else "holds" if update <= HARDLY else "in part"
+    apart = f"apart by {with_sign(gradient - update)} ({with_sign(low)} to {with_sign(high)})"
+    return FindingCell(word, f"gradient {gradient:.2f}, first update {update:.2f}, {apart}; {areas.counts}")
+
+
+def _within(rows: Sequence[StudyRow]) -> Cell:
+    """Within a method both separate which runs train."""
+    areas = _Areas(rows)
+    gradient, update = areas.within(np.arange(len(rows)))
+    if math.isnan(gradient):
+        return "no method has runs of both outcomes"
+    low, high = areas.interval(lambda i: min(areas.within(i)))
+    word: Word = "holds" if low > 0.5 else "falls" if high < 0.5 else "undecided"
+    return FindingCell(word, f"gradient {gradient:.2f}, first update {update:.2f}; {areas.counts}")
+
+
+PARTS: Mapping[str, Wanted] = {
+    "stated": lambda row: True,
+    "seeds": lambda row: row.seed > CHOSEN,
+    "lower": lambda row: row.rate <= SLOW,
+    "higher": lambda row: row.rate >= FAST,
+    "synthetic": lambda row: row.task == "synthetic",
 }
-"""Of the corpus; further seeds are those of later slices."""
+"""Of the corpus, of width 64 and without the default grid; its later slices have other seeds."""
 LEFT = {
     "best": "rates of both outcomes are what it is about",
     "batch": "every run of the corpora has 256 tokens a batch",
     "longer": "runs are trained to a verdict, up to 800 updates",
 }
-NEWER: Where = ("later.csv", lambda row: row.rate <= HIGHEST)
-ADAMW: Where = ("2026.csv", lambda row: row.optimizer == "adamw")
-MUON: Where = ("2026.csv", lambda row: row.optimizer == "muon")
-Judge = Callable[[str, Callable[[StudyRow], bool]], FindingCell | str]
-CellsOf = Callable[[], dict[str, FindingCell | str]]
-
-
-def _varied(of: Judge) -> CellsOf:
-    return lambda: {name: of(*where) for name, where in BY_VARIATION.items()} | LEFT
-
-
-def _once(of: Judge, where: Where) -> CellsOf:
-    return lambda: {"stated": of(*where)}
-
-
-RECORDED: Mapping[str, CellsOf] = {
-    "gradient-over-methods": _varied(_over),
-    "gradient-newer-methods": _once(_over, NEWER),
-    "gradient-adamw": _once(_over, ADAMW),
-    "gradient-muon": _once(_over, MUON),
-    "both-within-a-method": _varied(_within),
+ELSEWHERE: Mapping[str, tuple[str, Wanted]] = {
+    "gradient-newer-methods": ("later.csv", lambda row: True),
+    "gradient-newer-slower": ("later.csv", lambda row: row.rate <= HIGHEST),
+    "gradient-adamw": ("2026.csv", lambda row: row.optimizer == "adamw"),
+    "gradient-muon": ("2026.csv", lambda row: row.optimizer == "muon"),
 }
-"""{finding: its cells by variation}."""
+"""{finding: the rows that it is asked of}."""
+TITLES = {
+    "gradient-newer-methods": "the same of newer methods, Adam, rates to 0.5",
+    "gradient-newer-slower": "the same of newer methods, Adam, rates to 0.032",
+    "gradient-adamw": "the same of recent methods, AdamW",
+    "gradient-muon": "the same of recent methods, Muon",
+}
 
 
-def _order_by_other_seeds() -> FindingCell | str:
-    """At 50 layers, by the three seeds that followed each search."""
-    rows = [row for row in from_csv(DOCS / "2026.csv") if row.depth == 50 and row.seed != SEARCHING]
-    return same_order(rows) or "too few methods"
+def _corpus(wanted: Wanted) -> list[StudyRow]:
+    return [row for row in _labelled("forecast.csv") if row.hidden == 64 and row.seed and wanted(row)]
 
 
-FILLED: Mapping[tuple[str, str], Callable[[], FindingCell | str]] = {("order", "seeds"): _order_by_other_seeds}
-"""{(finding, variation): what earlier rows say of it}, of findings that are tried by training."""
+def _varied(of: Callable[[Sequence[StudyRow]], Cell]) -> dict[str, Cell]:
+    return {name: of(_corpus(wanted)) for name, wanted in PARTS.items()} | LEFT
+
+
+def recorded() -> dict[tuple[str, str], Cell]:
+    """{(finding, variation): what rows of earlier studies say}."""
+    cells: dict[tuple[str, str], Cell] = {}
+    cells |= {("gradient-over-methods", name): cell for name, cell in _varied(_over).items()}
+    for key, (file, wanted) in ELSEWHERE.items():
+        cells[key, "stated"] = _over([row for row in _labelled(file) if wanted(row)])
+    cells |= {("both-within-a-method", name): cell for name, cell in _varied(_within).items()}
+    by_others = [row for row in from_csv(DOCS / "2026.csv") if row.depth == 50 and row.seed != SEARCHING]
+    return cells | {("order", "seeds"): same_order(by_others)}
+
+
+KEYS = ("gradient-over-methods", *ELSEWHERE, "both-within-a-method")
+"""The findings that are decided so, in the order of the table."""

@@ -17,11 +17,8 @@ from stabkit.results.forecast.model import AXES, SCHEMA, settings
 from studies.forecast.baselines import Baselines, gradient_alone
 from studies.forecast.joined import Joined
 from studies.forecast.regression import features, labels
-from studies.forecast.widened import widened
+from studies.forecast.widened import widen
 from studies.rows import StudyRow, digest
-
-WIDTH = 64
-"""Of the corpus' own models."""
 
 
 def document(corpus: Sequence[StudyRow], rows: Sequence[StudyRow] = ()) -> dict[str, Any]:
@@ -38,9 +35,12 @@ def document(corpus: Sequence[StudyRow], rows: Sequence[StudyRow] = ()) -> dict[
         "runs": len(fitted),
         "links": names,
         "axes": list(AXES),
-        **widened(fitted, labels(fitted)).to_json(),
+        **widen(fitted, labels(fitted)).to_json(),
         "alone": {name: gradient_alone(fitted).to_json() for name in (Baselines(joined).alone() if rows else ())},
-        "lowest": min(row.rate for row in fitted if row.hidden == WIDTH),
+        "lowest": {
+            str(width): min(row.rate for row in fitted if row.hidden == width)
+            for width in sorted({row.hidden for row in fitted})
+        },
         "before": {"corpus": digest(joined.corpus), "runs": len(joined.corpus), **joined.before.to_json()},
         "methods": sorted({row.method for row in fitted}),
         "optimizers": sorted(joined.optimizers),

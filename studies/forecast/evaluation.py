@@ -24,7 +24,7 @@ from studies.forecast.coefficients import document
 from studies.forecast.holdouts import HeldOutGroup, fixed, harder, out_of_group
 from studies.forecast.regression import Labels, features, labels
 from studies.forecast.scores import Bin, ForecastScores, auc, auc_within, reliability, resampled, score
-from studies.forecast.widened import out_of_group_widened, widened
+from studies.forecast.widened import out_of_group_widened, widen
 from studies.rows import StudyRow
 
 LONGEST = 50
@@ -102,7 +102,7 @@ class Evaluation:
     @cached_property
     def whole(self) -> Logistic:
         """The fit on all of the corpus, widened."""
-        return widened(self.corpus, self.label)
+        return widen(self.corpus, self.label)
 
     @cached_property
     def widths(self) -> tuple[StudyRow, ...]:

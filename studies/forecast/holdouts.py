@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stabkit.results.forecast.links import FITTED, Link
 from stabkit.results.forecast.logistic import Array
 from studies.forecast.regression import Labels, features, fit
 from studies.rows import StudyRow
@@ -83,9 +84,9 @@ def harder(rows: Sequence[StudyRow], label: Labels) -> tuple[HeldOutGroup, ...]:
     return (*groups, HeldOutGroup("all", "method, depth, task and architecture at once", known, p[known]))
 
 
-def out_of_group(rows: Sequence[StudyRow], label: Labels) -> tuple[HeldOutGroup, ...]:
+def out_of_group(rows: Sequence[StudyRow], label: Labels, links: Sequence[Link] = FITTED) -> tuple[HeldOutGroup, ...]:
     """Every group of every axis; `rows` are labelled ones."""
-    x = features(rows)
+    x = features(rows, links)
     groups = []
     for axis, of in AXES.items():
         values = [of(row) for row in rows]

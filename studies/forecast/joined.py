@@ -12,7 +12,7 @@ from stabkit.results.forecast.logistic import Logistic
 from studies.forecast import later
 from studies.forecast.regression import labels
 from studies.forecast.unseen import HeldOutRuns, held_out
-from studies.forecast.widened import widened
+from studies.forecast.widened import widen
 from studies.rows import StudyRow, from_csv
 
 LATER, RECENT = "later.csv", "2026.csv"
@@ -41,7 +41,7 @@ class Joined:
     @cached_property
     def before(self) -> Logistic:
         """The fit on the corpus alone, widened."""
-        return widened(self.corpus, labels(self.corpus))
+        return widen(self.corpus, labels(self.corpus))
 
     @cached_property
     def runs(self) -> HeldOutRuns:

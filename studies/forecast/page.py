@@ -50,8 +50,8 @@ def write(study: Study, path: Path, command: str) -> dict[str, Any]:
     joined = Joined.of(evaluation.fitted_rows, rows_beside(folder) if evaluation.both else ())
     beside = Baselines(joined).schemes if evaluation.both else ()
     write_file(path, render(study, evaluation, joined, beside, command).encode())
-    figure = which_link.PICTURE
-    write_file(path.with_name(f"{figure.name}.png"), svg.to_bytes(figure.draw(figure.select(evaluation)), "png"))
+    drawn = which_link.draw(which_link.select(evaluation))
+    write_file(path.with_name(f"{which_link.PICTURE.name}.png"), svg.to_bytes(drawn, "png"))
     return {
         "answer": answer(evaluation, beside),
         "baselines": baselines.to_json(beside),

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
+from stabkit.results.forecast.links import FITTED, Link
 from stabkit.results.forecast.logistic import Logistic
 from studies.forecast.holdouts import HeldOutGroup, out_of_group
 from studies.forecast.regression import Labels, features, fit
@@ -22,10 +23,10 @@ SURE = 1e-9
 """Probabilities count as this far from 0 and 1 at least."""
 
 
-def widened(rows: Sequence[StudyRow], label: Labels) -> Logistic:
-    """The fit of labelled rows, widened; the plain one where no group can be held out."""
-    plain = fit(features(rows), label)
-    scores, labels_, weights = _scores(out_of_group(rows, label), label)
+def widen(rows: Sequence[StudyRow], label: Labels, links: Sequence[Link] = FITTED) -> Logistic:
+    """The fit of labelled rows by these links, widened; the plain one where no group can be held out."""
+    plain = fit(features(rows, links), label)
+    scores, labels_, weights = _scores(out_of_group(rows, label, links), label)
     if not len(scores) or labels_.all() or not labels_.any():
         return plain
     regression = LogisticRegression(C=np.inf, solver="newton-cholesky", tol=1e-10, max_iter=1000)
@@ -41,7 +42,7 @@ def out_of_group_widened(rows: Sequence[StudyRow], label: Labels) -> tuple[HeldO
         inside = np.zeros(len(rows), dtype=bool)
         inside[group.places] = True
         rest = [row for row, held in zip(rows, inside, strict=True) if not held]
-        p = widened(rest, label[~inside]).probability(features([rows[i] for i in group.places]))
+        p = widen(rest, label[~inside]).probability(features([rows[i] for i in group.places]))
         groups.append(HeldOutGroup(group.axis, group.value, group.places, p))
     return tuple(groups)
 

@@ -3,10 +3,15 @@ run again, and what ends within 0.1 nats of the line trained twice as long."""
 
 from __future__ import annotations
 
+from stabkit import api
+from stabkit.options import lines
 from stabkit.paper.item import TINY
 from stabkit.paper.items import ITEMS
+from stabkit.spec import SHORTEST_JUDGED
 from studies.study import Design
 
+LONGEST = 250
+"""Updates; the items that translate train four times as long."""
 PAGES = (
     "sweep --depths 6,18 --steps 250 --warmup 0 --max-tokens 512 --seeds 0..2",
     "ablate --seeds 0..2",
@@ -16,11 +21,9 @@ PAGES = (
 
 def _judged(text: str) -> bool:
     """Whether a command of the papers' items trains runs of width 64 until they are judged, and no longer."""
-    return (
-        text.startswith(("sweep", "ablate"))
-        and not any(f"--steps {n} " in f"{text} " for n in (0, 16, 1000))
-        and ("--hidden 256" not in text)
-    )
+    command, options = lines.words(text, api.COMMANDS)
+    steps = int(options.get("steps", api.COMMANDS[command].get("steps", 0)))
+    return command in ("sweep", "ablate") and SHORTEST_JUDGED <= steps <= LONGEST and options.get("hidden") != "256"
 
 
 COMMANDS = tuple(

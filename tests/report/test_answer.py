@@ -126,4 +126,4 @@ def test_a_page_names_the_condition_that_its_sentence_holds_under():
     assert said == "Adam at 5e-4, warm-up of 0 and 4000 updates, 16 updates of 512 tokens, seeds 0 to 2, synthetic"
     one = condition([at16("post-ln", 18, 9.0, warmup=0, lr=lr).spec for lr in (1e-3, 2e-3, 4e-3)])
     assert one.startswith("Adam at 1e-3 to 4e-3, no warm-up,") and "seed 0," in one and condition([]) == ""
-    assert f"<p class=\"note\">{said}</p>" in render(runs, command="stabkit sweep")
+    assert f'<p class="note">{said}</p>' in render(runs, command="stabkit sweep")

@@ -23,7 +23,7 @@ from studies.forecast.joined import rows_beside
 from studies.forecast.regression import RIDGE, features, fit
 from studies.forecast.scores import auc, brier, reliability, skill
 from studies.forecast.which_link import LINKS
-from studies.forecast.widened import widened
+from studies.forecast.widened import widen
 from studies.rows import UnreadableRows, from_csv, to_csv
 from tests.studies.study_rows import auc_by_hand, corpus, measured, row
 
@@ -95,7 +95,7 @@ def test_out_of_group_forecasts_come_from_fits_that_have_not_seen_the_group():
     own = [row for row in EVALUATION.corpus if row.depth == 12]
     rest = [row for row in EVALUATION.corpus if row.depth != 12]
     label = np.array([r.trains for r in rest])
-    for groups, by in ((EVALUATION.plain, fit(features(rest), label)), (EVALUATION.groups, widened(rest, label))):
+    for groups, by in ((EVALUATION.plain, fit(features(rest), label)), (EVALUATION.groups, widen(rest, label))):
         group = next(group for group in groups if (group.axis, group.value) == ("depth", 12))
         np.testing.assert_array_equal(group.p, by.probability(features(own)))
         assert [EVALUATION.corpus[i] for i in group.places] == own
@@ -104,7 +104,7 @@ def test_out_of_group_forecasts_come_from_fits_that_have_not_seen_the_group():
 def test_widening_turns_the_scores_as_another_optimiser_would():
     """scipy's minimiser on the same likelihood; a fit that was too sure has a slope below 1."""
     rows, label = EVALUATION.corpus, EVALUATION.label
-    plain, found = fit(features(rows), label), widened(rows, label)
+    plain, found = fit(features(rows), label), widen(rows, label)
     groups = out_of_group(rows, label)
     run, p = (np.concatenate([getattr(group, name) for group in groups]) for name in ("places", "p"))
     p = np.clip(p, 1e-9, 1 - 1e-9)
@@ -122,7 +122,7 @@ def test_widening_turns_the_scores_as_another_optimiser_would():
 def test_of_what_cannot_be_held_out_the_plain_fit_stays():
     same = [row(i, method="post-ln", decoder_layers=7) for i in range(6)]
     label = np.array([True, False] * 3)
-    np.testing.assert_array_equal(widened(same, label).weight, fit(features(same), label).weight)
+    np.testing.assert_array_equal(widen(same, label).weight, fit(features(same), label).weight)
 
 
 def test_four_of_five_bins_of_the_committed_rows_come_true_and_most_are_decided(committed):

@@ -54,14 +54,15 @@ def test_growth_holds_where_the_interval_of_the_exponent_lies_above_nearly_none(
 def test_saturated_and_deeper_models_have_no_say_in_an_exponent():
     beyond = rows("deepnorm", [{"update_end": 1e-6}] * 3, 100)
     assert judges.growth("deepnorm")([*by_depth("deepnorm", 0.5), *beyond]).word == "holds"
-    assert judges.growth("deepnorm")([replace(one, update_end=9.0) for one in by_depth("deepnorm", 0.5)]) is None
+    flat = judges.growth("deepnorm")([replace(one, update_end=9.0) for one in by_depth("deepnorm", 0.5)])
+    assert (flat.word, flat.numbers) == ("undecided", "no exponent (3 seeds saturated)")
 
 
 def test_who_grows_faster_is_compared_seed_by_seed():
     judge = judges.faster("post-ln", "deepnorm")
     assert judge([*by_depth("post-ln", 1.0), *by_depth("deepnorm", 0.5)]).word == "holds"
     assert judge([*by_depth("post-ln", 0.7, spread=0.4), *by_depth("deepnorm", 0.5)]).word == "undecided"
-    assert judge(by_depth("post-ln", 1.0)) is None, "nobody to compare with"
+    assert judge(by_depth("post-ln", 1.0)).word == "undecided", "nobody to compare with"
 
 
 def test_outcomes_hold_in_every_seed_in_part_or_fall():
@@ -72,7 +73,8 @@ def test_outcomes_hold_in_every_seed_in_part_or_fall():
     assert judge([*rows("post-ln", [stuck, trains, stuck]), *admin]).word == "in part"
     fallen = judge([*rows("post-ln", [trains] * 3), *admin])
     assert fallen.word == "falls" and fallen.numbers == "train of 3: Post-LN 3, ADMIN 3"
-    assert judge(admin) is None
+    assert judge(admin).word == "undecided", "no seed has both"
+    assert judge([*rows("post-ln", [stuck]), *admin]).word == "holds (one seed)"
 
 
 def test_a_lower_loss_is_lower_beyond_seeds_and_the_draw_of_the_text():
@@ -95,6 +97,9 @@ def test_the_lowest_is_compared_with_the_next():
     made = [one for name, loss in losses.items() for one in rows(name, [{"unseen": loss + s / 10} for s in range(3)])]
     assert judges.lowest("hyper-connections")(made).numbers.endswith("to mHC")
     assert judges.lowest("pre-ln")(made).word == "falls"
+    wide = rows("keel", [{"unseen": loss} for loss in (4.9, 6.9, 5.9)])
+    assert judges.lowest("hyper-connections")([*made, *wide]).word == "undecided", "one rival is not shown to be higher"
+    assert judges.lower("mhc", "pre-ln")(rows("mhc", [{"unseen": 5.0}])).word == "undecided"
 
 
 def test_an_order_is_nearly_the_same_where_its_correlation_is_shown_to_be_high():
@@ -111,12 +116,31 @@ def test_an_order_is_nearly_the_same_where_its_correlation_is_shown_to_be_high()
     assert order([1, 0, 3, 2, 5, 4, 9, 6, 8, 7]).word == "undecided"
 
 
-def test_of_a_search_the_rows_at_each_methods_best_rate_are_compared():
+def test_of_a_search_the_rows_at_each_methods_best_rate_are_compared_without_the_seed_that_chose_it():
+    tried = [(1e-3, 0, 5.2), (2e-3, 0, 5.0), (4e-3, 0, 5.4), (2e-3, 1, 5.1), (2e-3, 2, 5.3)]
     mine = [
         replace(row(i, method="admin"), rate=rate, seed=seed, profile=SimpleNamespace(loss=loss))
-        for i, (rate, seed, loss) in enumerate([(1e-3, 0, 5.2), (2e-3, 0, 5.0), (4e-3, 0, 5.4), (2e-3, 1, 5.1)])
+        for i, (rate, seed, loss) in enumerate(tried)
     ]
-    assert [(one.rate, one.seed) for one in page.at_best(mine)] == [(2e-3, 0), (2e-3, 1)]
+    assert [(one.rate, one.seed) for one in page.at_best(mine)] == [(2e-3, 1), (2e-3, 2)]
+
+
+def test_embeddings_rates_are_compared_at_each_methods_best_factor_and_not_at_an_end():
+    def searched(best, rate=2e-3):
+        made = []
+        for key, least in (("own-pre-ln-embedding", 5.1), ("own-depth-mup-embedding", 5.0)):
+            for factor in (1, 2, 4, 8, 16):
+                loss = least + 0.2 * (factor != best)
+                ends = [
+                    {"unseen": loss, "rate": rate, "profile": SimpleNamespace(loss=loss + s / 10)} for s in (1, 2, 3)
+                ]
+                made += rows(key, ends, options="" if factor == 1 else f"times={factor}")
+        return made
+
+    inside = judges.own_embedding(searched(4))
+    assert inside.word == "holds" and "Pre-LN 0.002, embedding 0.008" in inside.numbers
+    assert judges.own_embedding(searched(16)).word == "undecided" and judges.own_embedding(searched(4)[15:]).word
+    assert judges.own_embedding(searched(4, rate=1.25e-4)).numbers.endswith("at an end)")
 
 
 def test_what_ends_near_the_line_is_trained_twice_as_long_and_counted(tmp_path, monkeypatch):

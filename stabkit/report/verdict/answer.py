@@ -49,7 +49,8 @@ def answer(verdicts: Matrix) -> str:
         if len(sentences) < MOST_SAID:
             sentences.append(_sentence(condition, list(rows), verdicts.depths))
     setting = _setting(verdicts)
-    by = f"by {UPDATES} of {verdicts.horizon} updates"
+    past = " past the warm-up" if any(verdicts.warmups) else ""
+    by = f"by {UPDATES} of {verdicts.horizon} updates{past}"
     whole, some = set(words) <= FORECASTS, bool(set(words) & FORECASTS)
     after = f"after {verdicts.updates[0]} updates" if len(verdicts.updates) == 1 and not some else ""
     seeds = f"{verdicts.seeds} seed{'s' * (verdicts.seeds != 1)}"

@@ -42,8 +42,8 @@ HORIZON = {"text": 250, "synthetic": 400}
 """Updates past the warm-up after which the corpus' runs were judged, by task; what was early then went on to 800. So
 `likely trains` says: within so many."""
 SLOWER = 1.25
-"""A rate may be this many times below the lowest of the corpus: one that is slow enough trains no model by HORIZON,
-which nothing in sixteen updates shows."""
+"""A rate may be this many times below the lowest that the corpus has at that width: one that is slow enough trains no
+model by HORIZON, which nothing in sixteen updates shows."""
 FACTOR = 2.0
 """Batch and vocabulary may be this many times the corpus' or a share of it."""
 FIXED = (
@@ -108,8 +108,8 @@ class Coefficients:
     """{optimiser that the first corpus lacks: what it was seen in}."""
     alone: Mapping[str, Logistic]
     """{optimiser: a fit of the gradient alone}, where that is the better forecast of methods that no fit has seen."""
-    lowest: float
-    """The lowest rate of the corpus."""
+    lowest: Mapping[int, float]
+    """{width: the lowest rate that the corpus has there}."""
     abstains: tuple[str, ...]
     """Methods for which it was too often wrong where the fit had not seen them: no forecast is given."""
 
@@ -149,7 +149,7 @@ def read(data: bytes, path: str) -> Coefficients:
                 for name, each in body["joined"].items()
             },
             {name: Logistic.from_json(fit) for name, fit in body["alone"].items()},
-            float(body["lowest"]),
+            {int(width): float(rate) for width, rate in body["lowest"].items()},
             tuple(body["abstains"]),
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -199,7 +199,8 @@ def outside(spec: RunSpec, x: Array, by: Coefficients) -> tuple[str, ...]:
         axes.append("block")
     if spec.method in by.abstains:
         axes.append("method")
-    if spec.train.lr * SLOWER < by.lowest:
+    narrower = [width for width in by.lowest if width <= spec.model.hidden] or [min(by.lowest)]
+    if spec.train.lr * SLOWER < by.lowest[max(narrower)]:
         axes.append("rate")
     if not spec.model.decoder_layers:
         axes.append("encoder-only")
