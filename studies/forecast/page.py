@@ -53,7 +53,7 @@ def write(study: Study, path: Path, command: str) -> dict[str, Any]:
     drawn = which_link.draw(which_link.select(evaluation))
     write_file(path.with_name(f"{which_link.PICTURE.name}.png"), svg.to_bytes(drawn, "png"))
     return {
-        "answer": answer(evaluation, beside),
+        "answer": " ".join(answer(evaluation, beside)).strip(),
         "baselines": baselines.to_json(beside),
         "sentences": joined_words.paragraphs(joined),
         "joined": joined_words.to_json(joined),
@@ -72,7 +72,8 @@ def render(study: Study, evaluation: Evaluation, joined: Joined, beside: Sequenc
     """The page as one HTML file."""
     cards = [card(figure, figure.select(evaluation), evaluation) for figure in FIGURES]
     return template(Path(__file__).with_name("page.html.j2")).render(
-        **shell(study.design.title, command, answer(evaluation, beside)) | {"elsewhere": ""},  # it needs its text
+        **shell(study.design.title, command, answer(evaluation, beside)[0]) | {"elsewhere": ""},  # it needs its text
+        beneath=answer(evaluation, beside)[1],
         baselines=baselines.table(beside),
         baseline_heads=baselines.HEADS,
         easy=_easy(evaluation),
@@ -102,28 +103,28 @@ def render(study: Study, evaluation: Evaluation, joined: Joined, beside: Sequenc
     )
 
 
-def answer(evaluation: Evaluation, beside: Sequence[Scheme]) -> str:
-    """The page's first sentence: what it adds for methods that it has not seen; then all hold-outs, the worst group,
-    whether it carries over to widths."""
+def answer(evaluation: Evaluation, beside: Sequence[Scheme]) -> tuple[str, str]:
+    """(the page's headline, what it adds for methods that it has not seen; beneath it all hold-outs, the worst group,
+    whether it carries over to widths)."""
     if not evaluation.both:
-        return f"{len(evaluation.rows)} runs are in: too few to fit a forecast."
+        return f"{len(evaluation.rows)} runs are in: too few to fit a forecast.", ""
     pooled = evaluation.pooled()
     scores, (low, high) = pooled.scores, evaluation.auc_interval(pooled)
-    parts = [
-        *baselines.headline(beside),
-        f"where the fit has not seen one of method, depth, task, architecture and rate its AUC is {short(scores.auc)} "
-        f"({short(low)} to {short(high)}); {percent(scores.coverage)} of these forecasts are a word, right in "
-        f"{percent(scores.accuracy)}",
+    headline, *parts = baselines.headline(beside) or ["16 updates tell which runs train"]
+    parts += [
+        f"where the fit has not seen one of method, depth, task, architecture and rate, its AUC is {short(scores.auc)} "
+        f"({short(low)} to {short(high)}), {percent(scores.coverage)} of the forecasts are firm and of these "
+        f"{percent(scores.accuracy)} come true"
     ]
     if evaluation.worst:
         group, worst = evaluation.worst
         name = groups.name(group.axis, group.value)
-        parts.append(f"of groups with {BOTH} runs of each outcome {name} is told worst, AUC {short(worst.auc)}")
+        parts.append(f"of groups with {BOTH} runs of each outcome the worst is {name}, AUC {short(worst.auc)}")
     if evaluation.width_scores:
         width = evaluation.width_scores
         holds = "it carries over" if width.auc >= WORST_AUC and width.skill > WORST_SKILL else "it does not carry over"
         parts.append(f"{holds} to widths 128 and 256 (AUC {short(width.auc)}, skill {short(width.skill)})")
-    return "; ".join(parts) + "."
+    return f"{headline}.", " ".join(f"{part[0].upper()}{part[1:]}." for part in parts)
 
 
 def asked(evaluation: Evaluation) -> list[tuple[str, str, str, bool]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
@@ -101,7 +100,7 @@ def test_the_page_has_them_and_survives_having_none(undrawn: None) -> None:
     evaluation = Evaluation(some)
     joined, none = Joined.of(some, of("adamw", 40, 12)), Joined.of(some, ())
     whole = page.render(study, evaluation, joined, Baselines(joined).schemes, "python -m studies forecast")
-    assert "Of each of the papers' methods, held out, 16 updates" in html.unescape(whole) and "gradient alone" in whole
+    assert "16 updates tell which runs of an unseen method train: AUC" in whole and "gradient alone" in whole
     assert "under AdamW" in whole and "12 of 40 fail" in whole
     assert "What the corpus lacks" not in page.render(study, evaluation, none, (), "stabkit")
     assert joined_words.to_json(none) == {} and joined_words.paragraphs(none) == []
