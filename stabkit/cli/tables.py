@@ -100,7 +100,7 @@ def verdict(summary: Summary) -> None:
     ]
     head = ("", *(("condition",) if verdicts.has_conditions else ()), *verdicts.depths)
     forecast = any(cell.forecast for row in verdicts.rows for cell in row.cells)
-    what = "Outcome, or forecast? with the probability that it trains" if forecast else "Outcome"
+    what = "Outcome, or forecast with the probability that it trains" if forecast else "Outcome"
     where = "" if verdicts.block == "classic" else f", in the block {verdicts.block}"
     console.table(f"{what}, and ‖ΔF‖ after {verdicts.reference_step} updates{where}", head, rows)
     console.say()
@@ -110,7 +110,7 @@ def verdict(summary: Summary) -> None:
 def _lines(cell: VerdictCell) -> list[str]:
     """What a cell says, a line each; empty ones are left out."""
     probability = legend.probability(cell)
-    said = f"{legend.said(cell)}? {probability}" if probability else legend.said(cell)
+    said = f"{legend.said(cell)} {probability}".rstrip()
     update = f"‖ΔF‖ {short(cell.update)}" if math.isfinite(cell.update) else ""
     ends = [outcome for outcome in cell.ended if not (cell.forecast and outcome.risks == ())]
     details = {legend.detail(outcome) for outcome in cell.ended}

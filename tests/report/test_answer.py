@@ -51,7 +51,7 @@ def test_what_was_judged_is_said_as_a_verdict() -> None:
 
 def test_between_the_two_words_a_cell_is_open() -> None:
     said = answer(matrix(told("deepnorm", 0.95, 0.95, 0.4)))
-    assert "DeepNorm likely trains to 18L-18L, could go either way at 50L-50L" in said
+    assert "DeepNorm likely trains to 18L-18L, is open at 50L-50L" in said
 
 
 def test_out_of_range_names_the_axis_and_the_way_out() -> None:

@@ -127,7 +127,9 @@ def _tidy(element: ET.Element, marks: Mapping[str, Mapping[str, Any]]) -> None:
         elif key == "style":
             value = _css(value)
         elif key == "d":
-            value = " ".join(value.split())
+            value = re.sub(r" ?([A-Za-z]) ?", r"\1", _rounded(" ".join(value.split())))
+        elif key == "transform" and value.startswith("rotate(-0 "):
+            continue
         elif key in ("x", "y", "width", "height"):
             value = _rounded(" ".join(value.split()))
         attributes[key] = value
@@ -135,7 +137,8 @@ def _tidy(element: ET.Element, marks: Mapping[str, Mapping[str, Any]]) -> None:
     if element.tag != "text" and not (element.text or "").strip():
         element.text = None
     for child in list(element):
-        if child.tag.rpartition("}")[2] in ("metadata", "style", "title"):
+        empty = not (len(child) or child.attrib or (child.text or "").strip())
+        if empty or child.tag.rpartition("}")[2] in ("metadata", "style", "title"):
             element.remove(child)
         else:
             _tidy(child, marks)
@@ -150,7 +153,8 @@ def _rounded(value: str) -> str:
 def _css(text: str) -> str:
     text = text.replace(style.INK, "currentColor")
     text = re.sub(r"font: ([\d.]+px)[^;]*", r"font-size: \1", text)
-    return re.sub(r"font-family: [^;]*;?", "", text)
+    text = re.sub(r"font-family: [^;]*;?|text-anchor: start;?", "", text)
+    return re.sub(r"\s*([:;])\s*", r"\1", text).strip(";")
 
 
 def sketch(picture: str) -> str:

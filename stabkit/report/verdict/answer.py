@@ -19,7 +19,7 @@ VERBS = {
     "diverged": ("diverges", "diverge"),
     "likely trains": ("likely trains", "likely train"),
     "likely stuck": ("is likely stuck", "are likely stuck"),
-    "open": ("could go either way", "could go either way"),
+    "open": ("is open", "are open"),
     "out of range": ("is out of range", "are out of range"),
     "failed": ("has no result", "have no result"),
     "early": ("is too early to judge", "are too early to judge"),

@@ -8,8 +8,7 @@ from stabkit.figures.shared.words import axis_words, listed
 from stabkit.results.forecast.measured import UPDATES
 from stabkit.storage.store import Run
 
-SAID = {"likely trains": "likely trains", "likely stuck": "likely stuck", "open": "could go either way"}
-"""{the forecast's word: how it is said}."""
+FORECASTS = ("likely trains", "likely stuck", "open")
 
 
 def forecast_outcome(runs: Sequence[Run]) -> str:
@@ -21,12 +20,12 @@ def forecast_outcome(runs: Sequence[Run]) -> str:
     if not decided:
         return ""
     parts = []
-    for word, said in SAID.items():
+    for word in FORECASTS:
         judged = [run for run in decided if run.forecast and run.forecast.word == word]
         train = sum(run.outcome.word == "trains" for run in judged)
         if judged:
             count = f"{len(judged)} run{'s' * (len(judged) > 1)}"
-            parts.append(f"{said}: {count}, of which {train or 'none'} train{'s' * (train < 2)}")
+            parts.append(f"{word}: {count}, of which {train or 'none'} train{'s' * (train < 2)}")
     beyond = [run.forecast for run in decided if run.forecast and run.forecast.word == "out of range"]
     sentences = []
     if parts:

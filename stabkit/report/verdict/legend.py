@@ -88,10 +88,15 @@ def said(cell: VerdictCell) -> str:
 
 
 def probability(cell: VerdictCell) -> str:
-    """`0.93`, `> 0.99`: the forecast's, never a certainty; nothing where there is none."""
+    """`0.93`, `> 0.99`: the forecast's, never a certainty; `0.86 to 0.96` where seeds differ in the word; nothing where
+    there is none."""
     if math.isnan(cell.p_trains):
         return ""
-    return "> 0.99" if cell.p_trains > 0.99 else "< 0.01" if cell.p_trains < 0.01 else f"{cell.p_trains:.2f}"
+    return " to ".join(map(_sure, cell.p_range)) if cell.seeds_differ else _sure(cell.p_trains)
+
+
+def _sure(p: float) -> str:
+    return "> 0.99" if p > 0.99 else "< 0.01" if p < 0.01 else f"{p:.2f}"
 
 
 def value(cell: VerdictCell) -> str:

@@ -73,6 +73,8 @@ class VerdictCell:
     """Where all are `early`: what their first updates say, by the median over seeds; None where they say nothing."""
     p_trains: float = math.nan
     """The median probability; NaN where there is none."""
+    p_range: tuple[float, float] = (math.nan, math.nan)
+    """The least and the greatest of its seeds'."""
     axes: tuple[str, ...] = ()
     """Along which its runs lie out of the forecast's range."""
     layers: tuple[int, int] = (0, 0)
@@ -265,17 +267,16 @@ def _chained(runs: Sequence[Run], step: int) -> tuple[Chained, ...]:
     )
 
 
-def _forecast(runs: Sequence[Run]) -> tuple[Forecasted | None, float, tuple[str, ...]]:
-    """(word, median probability, axes out of range) of a cell's early runs; nothing where one has no forecast. The word
-    is that of every seed: where they differ it is open."""
+def _forecast(runs: Sequence[Run]) -> tuple[Forecasted | None, Sequence[float], tuple[str, ...]]:
+    """(word, probabilities, axes out of range) of a cell's early runs; nothing where one has no forecast. The word is
+    that of every seed: where they differ it is open."""
     forecasts = [run.forecast for run in runs if run.outcome.word == "early"]
     if not forecasts or len(forecasts) < len(runs) or any(one is None for one in forecasts):
-        return None, math.nan, ()
+        return None, (), ()
     axes = tuple(dict.fromkeys(axis for one in forecasts if one for axis in one.axes))
     probabilities = [one.p_trains for one in forecasts if one and one.p_trains is not None]
     words = {word(one.p_trains) for one in forecasts if one}
-    p = statistics.median(probabilities) if probabilities else math.nan
-    return words.pop() if len(words) == 1 else "open", p, axes
+    return words.pop() if len(words) == 1 else "open", probabilities, axes
 
 
 def _cell(runs: list[Run], reasons: list[str], step: int, beside: Mapping[str, list[Run]]) -> VerdictCell:
@@ -283,7 +284,7 @@ def _cell(runs: list[Run], reasons: list[str], step: int, beside: Mapping[str, l
     counts: Counter[Word] = Counter(run.outcome.word for run in runs)
     if reasons:
         counts["failed"] += len(reasons)
-    forecast_word, p, axes = _forecast(runs) if not reasons else (None, math.nan, ())
+    forecast_word, probabilities, axes = _forecast(runs) if not reasons else (None, (), ())
     alike = list(dict.fromkeys(likeness(run.spec) for run in runs))
     model = runs[0].spec.model if runs else None
     update = centre(update_at(run, step) for run in runs)
@@ -291,7 +292,8 @@ def _cell(runs: list[Run], reasons: list[str], step: int, beside: Mapping[str, l
     losses = [run.outcome.validation_loss for run in runs]
     return VerdictCell(
         forecast=forecast_word,
-        p_trains=p,
+        p_trains=statistics.median(probabilities) if probabilities else math.nan,
+        p_range=(min(probabilities), max(probabilities)) if probabilities else (math.nan, math.nan),
         axes=axes,
         layers=(model.encoder_layers, model.decoder_layers) if model else (0, 0),
         chained=_chained([run for key in alike for run in beside.get(key, ())], step),
