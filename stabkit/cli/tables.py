@@ -1,4 +1,5 @@
-"""The tables and sentences that a command ends with in the terminal: verdicts, slopes, BLEU, roughness, claims."""
+"""The tables and sentences that a command ends with in the terminal: verdicts, slopes, BLEU, roughness; then the
+sentence that answers."""
 
 from __future__ import annotations
 
@@ -11,39 +12,17 @@ from stabkit.cli import console
 from stabkit.figures.shared.numbers import centre
 from stabkit.figures.shared.points import LOWEST
 from stabkit.figures.shared.words import listed, percent, short
+from stabkit.report.html import counted
 from stabkit.report.verdict import legend
 from stabkit.results.outcome import VANISHED, Risk
 from stabkit.storage.store import Run
 
 if TYPE_CHECKING:
-    from stabkit.claims import Finding
     from stabkit.report.summary import Summary
     from stabkit.report.verdict.matrix import VerdictCell
     from stabkit.storage.surfaces import Surface
 
 COLOURS: Mapping[str, str] = {"trains": "green", "stuck": "red", "diverged": "bold red", "failed": "magenta"}
-
-
-def claims(claimed: Sequence[Finding]) -> None:
-    """The papers' central claims that these runs decide, those that hold first, with what was measured; how many they
-    leave open."""
-    central = [finding for finding in claimed if finding.claim.weight == "central" and finding.verdict != "untested"]
-    decided = [finding for finding in central if finding.verdict in ("holds", "mixed", "fails")]
-    if not central:
-        return
-    console.say()
-    console.paragraph(
-        "The papers' central claims, on these runs:"
-        if decided
-        else "Of the papers' central claims these runs decide none."
-    )
-    for finding in decided:
-        line = f"- {finding.verdict}: {finding.claim.sentence} ({finding.claim.source}) Measured: {finding.measured}"
-        console.paragraph(line, "  ")
-    for word in ("undecided", "out of reach"):
-        if left := [finding for finding in central if finding.verdict == word]:
-            names = ", ".join(finding.claim.key for finding in left)
-            console.paragraph(f"- {word}: {names}; the report says why.", "  ")
 
 
 def slopes(runs: Sequence[Run]) -> None:
@@ -103,8 +82,6 @@ def verdict(summary: Summary) -> None:
     what = "Outcome, or forecast with the probability that it trains" if forecast else "Outcome"
     where = "" if verdicts.block == "classic" else f", in the block {verdicts.block}"
     console.table(f"{what}, and ‖ΔF‖ after {verdicts.reference_step} updates{where}", head, rows)
-    console.say()
-    console.paragraph(summary.headline)
 
 
 def _lines(cell: VerdictCell) -> list[str]:
@@ -119,10 +96,13 @@ def _lines(cell: VerdictCell) -> list[str]:
 
 
 def last(summary: Summary, page: Path, following: str) -> None:
-    """What stays on the screen: the sentence that answers, the page, the next command worth typing."""
+    """What stays on the screen: the sentence that answers, how the papers' claims come out, the page, the next command
+    worth typing."""
     console.say()
-    if summary.answer:
-        console.paragraph(summary.answer)
+    if said := summary.answer or summary.headline:
+        console.paragraph(said)
+    if counts := counted(summary.claims):
+        console.paragraph(f"The papers' central claims, on these runs: {counts}; the page has each.")
     console.say(f"report: {page}")
     if following:
         console.say(f"next: {following}")

@@ -15,7 +15,7 @@ sweep() { bash -c "$stab sweep --steps 16 --depths 6,18,50 $text --out '$work/s'
 [ -n "$quick" ] || block "the default sweep" sweep
 [ -n "$quick" ] || block "  … schema stabkit/2, claims with weight, threshold and places; one word for the whole" check tribunal "$work/s.json"
 summary() { bash -c "$stab sweep --steps 16 --depths 6,18,50 $text --out '$work/s' | tee '$work/said'" && grep -q "central claims" "$work/said" && ! grep -qE "[0-9]+ of [0-9]+ claims" "$work/said"; }
-[ -n "$quick" ] || block "  … its summary names central claims, those that hold first, and no ratio" summary
+[ -n "$quick" ] || block "  … its summary counts central claims by verdict, and gives no ratio" summary
 block "one number, one place: no two numbers of a page disagree" dev test tests/report/test_one_number.py
 # — 2 The list
 block "citations stand in the papers" env STABKIT_REQUIRE=papers STABKIT_PAPERS="${STABKIT_PAPERS:-$root/../shared/papers}" python3 "$root/dev.py" test tests/test_citations.py

@@ -96,7 +96,7 @@ def test_json_holds_every_claim_with_its_verdict_and_what_would_test_it(out):
             assert place["verdict"] in {*ORDER} - {"mixed", "untested"}
 
 
-def test_the_terminal_names_central_claims_within_80_columns(out):
+def test_the_terminal_ends_with_answer_claims_page_and_next_within_80_columns(out):
     done = stabkit("sweep", *TINY, "--out", out)
     assert "central claims" in done.stdout and not re.search(r"\d+ of \d+ claims", done.stdout)
     *lines, page, following = done.stdout.rstrip().split("\n")

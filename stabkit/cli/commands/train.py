@@ -113,7 +113,6 @@ def show(result: SweepResult, then: Callable[[Sequence[Run]], str], *, json: boo
         tables.verdict(summary)
         tables.quality(trained.runs)
         tables.roughness(trained.runs, trained.surfaces)
-        tables.claims(summary.claims)
         tables.last(summary, result.page, then(trained.runs))
     for spec, reason in trained.untranslated:
         console.warn(f"{spec.run_id} is {reason}")
