@@ -11,6 +11,7 @@ The paper's order is from the top down: the update explodes, LN inputs grow, the
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
@@ -154,57 +155,103 @@ def alt(frame: pd.DataFrame) -> str:
     return f"First steps at which links of the chain break, a row a link. {'; '.join(parts)}."
 
 
+SHADES: dict[LinkName, str] = {
+    "update": "#D55E00",
+    "ln_input": "#E69F00",
+    "gradient": "#0072B2",
+    "token_cosine": "#8A8A8A",
+}
+"""A colour a link: light and dark alternate, so that a grey print keeps them apart by their place."""
+BAR, ROW, NAMES, HEAD, FOOT = 0.075, 0.44, 1.75, 0.62, 0.42
+"""Inches: a bar, a row of cells, the column of names, what stands above the first row and below the last."""
+GAP = 0.08
+"""Of a cell's width, left free beside the next."""
+
+
 def draw(frame: pd.DataFrame) -> Figure:
-    """A row a link, a line of marks a method."""
+    """A row a method, a column a depth; in a cell a bar a link, from the first step at which it is beyond its limit."""
+    rows = list(dict.fromkeys(zip(frame["label"], frame["condition"], frame["method"], strict=True)))
+    shapes = list(dict.fromkeys(zip(frame["encoder_layers"], frame["decoder_layers"], strict=True)))
     links = [link for link in LINKS if link in set(frame["link"])]
-    methods = list(dict.fromkeys(zip(frame["label"], frame["method"], frame["condition"], strict=True)))
-    several_conditions = frame["condition"].nunique() > 1
-    lines = len(methods) + 1.4  # a line a method under the link's name
-    figure, (axes,) = style.panels(1, 1, 0.75 + len(links) * lines * 0.155)
-    last = max(2, int(frame["last"].max()))
-    never = last * 2.2
-    for place, link in enumerate(links):
-        top = place * lines
-        axes.text(0.006, top + 0.75, LINKS[link], transform=axes.get_yaxis_transform(), fontsize=8, fontweight="bold")
-        for turn, (label, method, condition) in enumerate(methods):
-            rows = frame[(frame["link"] == link) & (frame["label"] == label) & (frame["condition"] == condition)]
-            name = condition if several_conditions else ""
-            _marks(axes, rows, top + 1.5 + turn, method, str(label), str(name), never, LINKS[link])
-        if place:
-            axes.axhline(top, color=style.INK, linewidth=0.5, alpha=0.3)
-    axes.set_ylim(len(links) * lines, 0)
+    conditions = frame["condition"].nunique() > 1
+    last = max(1, int(frame["last"].max()))
+    height = HEAD + ROW * len(rows) + FOOT
+    figure = Figure(figsize=(style.WIDTH, height))
+    axes = figure.add_axes(
+        (NAMES / style.WIDTH, FOOT / height, 1 - (NAMES + 0.1) / style.WIDTH, ROW * len(rows) / height)
+    )
+    for row, (label, condition, method) in enumerate(rows):
+        named = [(str(label), 8.0, 26), (str(condition), 6.5, 34)] if conditions else [(str(label), 8.0, 26)]
+        for line, (name, size, most) in enumerate(named):
+            y = row + 0.5 + (line - (len(named) - 1) / 2) * 0.36
+            text = axes.text(-0.015, y, lettering.safe(name, most), ha="right", va="center", fontsize=size)
+            text.set_transform(axes.get_yaxis_transform())
+            style.mark(text, method)
+        mine = frame[(frame["label"] == label) & (frame["condition"] == condition)]
+        for column, (encoder, decoder) in enumerate(shapes):
+            cell = mine[(mine["encoder_layers"] == encoder) & (mine["decoder_layers"] == decoder)]
+            if len(cell):
+                _cell(axes, cell, links, (column, row), method, f"{label} {depth_text(encoder, decoder)}", last)
+    axes.set_xlim(0, len(shapes))
+    axes.set_ylim(len(rows), 0)
     axes.set_yticks([])
-    ticks = [tick for tick in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096) if tick <= last][-6:]
-    style.log_axis(axes, "x", 0.3, never * (12 if several_conditions else 3.2), ticks=[START, *ticks, never])
-    axes.set_xticks([START, *ticks, never], ["at the start", *map(str, ticks), "never"])
-    for edge in (0.75, last * 1.6):
-        axes.axvline(edge, color=style.INK, linewidth=0.8, linestyle=(0, (2, 2)), alpha=0.6)
-    axes.set_xlabel(STEP)
+    axes.spines[:].set_visible(False)
+    for line in range(len(rows) + 1):
+        axes.axhline(line, color=style.INK, linewidth=0.4, alpha=0.25)
+    ticks = [0, *(tick for tick in (1, 4, 16, 64, 256, 1024, 4096) if tick < last / 2), last]
+    places = [(column, tick) for column in range(len(shapes)) for tick in ticks]
+    crowded = len(shapes) > 3
+    labels = ["" if crowded and tick == last and column < len(shapes) - 1 else str(tick) for column, tick in places]
+    axes.set_xticks([column + _place(tick, last) for column, tick in places], labels, fontsize=7)
+    axes.set_xlabel(STEP, fontsize=8)
+    for column, (encoder, decoder) in enumerate(shapes):
+        axes.text(column + GAP / 2, -0.12, depth_text(encoder, decoder), fontsize=8, fontweight="bold", va="bottom")
+    for place, link in enumerate(links):
+        x = NAMES / style.WIDTH + place * (1 - NAMES / style.WIDTH) / 4
+        figure.text(x, 1 - 0.16 / height, "▬", color=SHADES[link], fontsize=9, va="center")
+        figure.text(x + 0.018, 1 - 0.16 / height, LINKS[link], fontsize=7.5, va="center")
     return figure
 
 
-START = 0.35
-"""Where what was so before any update stands on the axis."""
+def _place(step: float, last: int) -> float:
+    """Where a step stands in a cell, 0 to 1 less the gap; logarithmic."""
+    return GAP / 2 + (1 - GAP) * math.log1p(max(step, 0)) / math.log1p(last)
 
 
-def _marks(
-    axes: Axes, rows: pd.DataFrame, y: float, method: str, label: str, condition: str, never: float, link: str
+def _cell(
+    axes: Axes,
+    cell: pd.DataFrame,
+    links: Sequence[str],
+    corner: tuple[int, int],
+    method: str,
+    name: str,
+    last: int,
 ) -> None:
-    """One method's runs on one line: a mark a step and outcome. Its name and depths stand once beside those of the left
-    edge, once beside the last of those in training and once beside those of the right edge."""
-    hue = style.colour(method)
-    for _, here in rows.groupby(np.sign(rows["step"]), sort=True):
-        for step, marks in here.groupby("step", sort=True):
-            x = never if step == NEVER else max(float(str(step)), START)
-            for word in dict.fromkeys(marks["outcome"]):
-                look = {**MARKS.get(str(word), MARKS["early"]), "markersize": 5}
-                (drawn,) = axes.plot([x], [y], linestyle="", color=hue, clip_on=False, **look)
-                style.mark(drawn, method, listed(label, condition, link), x=STEP)
-        shapes = zip(here["encoder_layers"], here["decoder_layers"], strict=True)
-        depths = ", ".join(f"{n}L" if n and m else depth_text(n, m) for n, m in dict.fromkeys(shapes))
-        name = lettering.safe(listed(f"{label} {depths}", condition), 44)
-        beside = axes.annotate(name, (x, y), (5, 0), textcoords="offset points", va="center", fontsize=6.5)
-        style.mark(beside, method)
+    """Four tracks; of seeds the median of those that break, as strong as their share."""
+    column, row = corner
+    for turn, word in enumerate(word for word in ("diverged", "stuck") if word in set(cell["outcome"])):
+        x = column + 1 - GAP / 2 + GAP * (0.45 + turn) / 2
+        (drawn,) = axes.plot([x], [row + 0.5], linestyle="", color=style.colour(method), **MARKS[word])
+        style.mark(drawn, method, listed(name, word), x="")
+    for place, link in enumerate(links):
+        y = row + 0.14 + 0.72 * (place + 0.5) / len(links)
+        start, end = column + _place(0, last), column + _place(last, last)
+        axes.plot([start, end], [y, y], color=style.INK, linewidth=0.5, alpha=0.25)
+        steps = cell.loc[cell["link"] == link, "step"]
+        broken = steps[steps != NEVER]
+        if not len(broken):
+            continue
+        step = statistics.median(int(value) for value in broken)
+        x = column + _place(step, last)
+        shade = SHADES[link]  # type: ignore[index]
+        share = len(broken) / len(steps)
+        (bar,) = axes.plot(
+            [x, end], [y, y], color=shade, linewidth=BAR * 72, alpha=0.35 + 0.65 * share, solid_capstyle="butt"
+        )
+        (edge,) = axes.plot([x], [y], marker="|", color=shade, markersize=BAR * 72, markeredgewidth=1.5)
+        said = listed(name, f"{LINKS[link]} in {len(broken)} of {len(steps)}")  # type: ignore[index]
+        style.mark(bar, method)
+        style.mark(edge, method, said, [(step, share)], x="step")
 
 
 PICTURE: RunPicture = Picture(
@@ -213,13 +260,15 @@ PICTURE: RunPicture = Picture(
     room="chain",
     caption="DeepNet §2 (journal version), the chain of causes: not drawn in the paper.",
     see=(
-        "A mark is one run on one link, at the first step at which that link is beyond its limit; those at the left "
-        "edge were so before any update, those at the right never."
+        "A bar begins at the first step at which its link is beyond its limit, at 0 before any update; an empty track "
+        "never was. By the paper's chain the bars of a run that fails would begin one after the other, from "
+        "the top down."
     ),
     read=(
         Note(
-            "By the paper's chain a run that fails would pass from the top row to the bottom ones as training goes on. "
-            "The marks' shapes are the outcomes."
+            "Of several seeds a bar begins at the median of those that break; it is the paler the fewer of them do. ✕: "
+            "a run of the cell diverged; □: one is stuck.",
+            marks=("diverged", "stuck"),
         ),
     ),
     columns=COLUMNS,
