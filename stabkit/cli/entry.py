@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from stabkit.cli import console
+from stabkit.cli import console, grammar
 from stabkit.cli.app import app
 from stabkit.errors import Interrupted, StabkitError, StoreError
 
@@ -19,6 +19,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a terminal that cannot show ‖ΔF‖ gets its code
+    sys.argv[1:] = grammar.joined(sys.argv[1:])
     try:
         code = app(standalone_mode=False)
         if code == 130:
@@ -43,4 +44,4 @@ def main() -> None:
 
 
 def _sentence(error: Any) -> str:
-    return " ".join(str(error.format_message()).split())
+    return grammar.meant(" ".join(str(error.format_message()).split()))

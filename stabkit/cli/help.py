@@ -65,7 +65,6 @@ MEANT: Mapping[str, str] = {
     "rm": "runs rm",
     "reproduce": "paper all",
     "models": "methods",
-    "watch": "report",
     "help": "--help",
     "version": "--version",
     "completion": "--install-completion",
@@ -87,6 +86,11 @@ class Commands(TyperGroup):
         if ctx.resilient_parsing:  # while a shell completes nothing is said
             return super().resolve_command(ctx, args)
         if self.get_command(ctx, word) is None and not word.startswith("-"):
+            if ctx.parent is None and word == "watch":
+                raise UsageError(
+                    "watch is two lines of Python in a training: `watch = stabkit.watch(model, optimizer)` before the "
+                    "loop, `watch.close()` after it; its page: `stabkit report`"
+                )
             if ctx.parent is None and word in MEANT:
                 raise UsageError(f"there is no command {word!r}: that is `stabkit {MEANT[word]}`")
             names = self.list_commands(ctx)

@@ -35,10 +35,15 @@ LARGEST = 1_000_000
 """Bytes of a file that is read as one."""
 NAMED = re.compile(r"(?P<file>.+?\.py):(?P<name>[A-Za-z_]\w*)(?P<options>(:[^:]*)*)")
 
+MODULE = re.compile(r"(?P<name>[A-Za-z_]\w*):(?P<rest>[A-Za-z_]\w*(:[^:]*)*)")
+
 
 def parts(item: str) -> tuple[Path, str, list[str]] | None:
-    """`./my.py:peri_ln:norm=rms` → (file, function, options); None for what names no file."""
+    """`./my.py:peri_ln:norm=rms`, or `my:peri_ln` where my.py is here → (file, function, options); None for what names
+    no file."""
     match = NAMED.fullmatch(item.strip())
+    if match is None and (module := MODULE.fullmatch(item.strip())) and Path(f"{module['name']}.py").is_file():
+        match = NAMED.fullmatch(f"{module['name']}.py:{module['rest']}")
     return (Path(match["file"]), match["name"], match["options"].split(":")[1:]) if match else None
 
 

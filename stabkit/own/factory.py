@@ -19,11 +19,9 @@ def function(option: str, text: str) -> Callable[..., Any]:
 
     Modules are found where Python finds them, and in the current directory.
     """
-    module, colon, name = text.partition(":")
-    if module.endswith(".py") and colon:
-        raise UsageError(f"{option}: {module} is a file; write its module: {Path(module).stem}:{name}")
+    module, (_, colon, name) = module_of(text), text.partition(":")
     if not colon or not all(part.isidentifier() for part in module.split(".")) or not name.isidentifier():
-        raise UsageError(f"{option} is package.module:function, got {text!r}")
+        raise UsageError(f"{option} is package.module:function or file.py:function in this folder, got {text!r}")
     if (here := os.getcwd()) not in sys.path:
         sys.path.insert(0, here)
     try:
@@ -45,6 +43,12 @@ def function(option: str, text: str) -> Callable[..., Any]:
     if not callable(attribute):
         raise UsageError(f"{option}: {text} is no function")
     return cast("Callable[..., Any]", attribute)
+
+
+def module_of(text: str) -> str:
+    """`package.module:function` or `package/module.py:function` → `package.module`."""
+    module = text.partition(":")[0]
+    return ".".join(Path(module).with_suffix("").parts) if module.endswith(".py") else module
 
 
 def call(option: str, text: str, depth: int | None = None) -> Any:

@@ -95,7 +95,7 @@ def _theirs(file: str) -> Path | None:
 def placed(error: BaseException, name: str) -> str:
     """An exception in one line, with the place in the user's file, or the last one outside of stabkit."""
     frames = traceback.extract_tb(error.__traceback__)
-    module = sys.modules.get(name.partition(":")[0])
+    module = sys.modules.get(factory.module_of(name))
     file = getattr(module, "__file__", None)
     theirs = [f for f in frames if file and os.path.realpath(f.filename) == os.path.realpath(file)]
     last = (theirs or [f for f in frames if OURS not in Path(f.filename).parents] or frames)[-1]
