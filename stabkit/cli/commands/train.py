@@ -63,7 +63,7 @@ def check(invocation: Invocation) -> None:
 def followed(function: Callable[..., Any], invocation: Invocation, *, rounds: bool = False) -> Any:
     """What the API's function returns, its progress shown; a signal ends it with the command to go on with."""
     seeds = invocation.given.get("seeds")
-    if str(seeds).isdecimal() and int(str(seeds)) > 1 and not invocation.flag("quiet"):
+    if str(seeds).isascii() and str(seeds).isdecimal() and int(str(seeds)) > 1 and not invocation.flag("quiet"):
         console.warn(f"one seed: {seeds}; {seeds} seeds: 0..{int(str(seeds)) - 1}")
     maker = threading.Thread(target=importlib.import_module, args=("stabkit.report.html",), daemon=True)
     meanwhile = (lambda: None) if rounds else maker.start
