@@ -117,7 +117,8 @@ def run(asked: argparse.Namespace, command: str) -> None:
     else:
         console.paragraph(str(content["answer"]))
         console.say(f"rows: {rows}")
-        console.say(f"report: {path}")
+        if path.exists():  # some studies write into docs/ alone
+            console.say(f"report: {path}")
     if state.failed:
         raise FailedRuns(f"{len(state.failed)} runs have no result; --retry-failed tries again")
 

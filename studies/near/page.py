@@ -6,27 +6,39 @@ from pathlib import Path
 from typing import Any
 
 from stabkit import methods
+from studies import study
 from studies.markdown import table_lines
+from studies.near.design import DESIGN
 from studies.rows import StudyRow
 from studies.study import Study, doubled
 
 HEADS = ("run", "rate", "loss less the line", "word", "twice as long", "word then")
 
 
-def pairs(study: Study) -> list[tuple[StudyRow, StudyRow]]:
+FILE = Path(__file__).parents[2] / "docs" / "outcome.md"
+TEXT = {"data": "../shared/data/multi30k", "source": "de", "target": "en"}
+
+
+def committed(rows: Path) -> Study:
+    """The study as far as its rows are committed."""
+    requests, commands = study.requests(DESIGN, TEXT)
+    return study.begun(DESIGN, commands, requests, rows)
+
+
+def pairs(state: Study) -> list[tuple[StudyRow, StudyRow]]:
     """(a run that ends near the line, the same twice as long) of all that have both."""
-    rows = {row.run_id: row for row in study.rows}
-    twice = {row.run_id: doubled(study.specs[row.run_id]).run_id for row in study.rows if row.near_line}
+    rows = {row.run_id: row for row in state.rows}
+    twice = {row.run_id: doubled(state.specs[row.run_id]).run_id for row in state.rows if row.near_line}
     longer = set(twice.values())
     found = [(rows[one], rows[two]) for one, two in twice.items() if two in rows and one not in longer]
     return sorted(found, key=lambda pair: pair[0].run_id)
 
 
-def sentence(study: Study) -> str:
+def sentence(state: Study) -> str:
     """`Of 180 runs 9 end within 0.1 nats of the line; trained twice as long 3 change their word: …`."""
-    found = pairs(study)
+    found = pairs(state)
     longer = {two.run_id for _, two in found}
-    runs = [row for row in study.rows if row.run_id not in longer]
+    runs = [row for row in state.rows if row.run_id not in longer]
     changed = [(one, two) for one, two in found if one.outcome != two.outcome]
     kinds = [f"{one.outcome} → {two.outcome}" for one, two in changed]
     counts = ", ".join(f"{kinds.count(kind)} {kind}" for kind in sorted(set(kinds)))
@@ -36,9 +48,9 @@ def sentence(study: Study) -> str:
     )
 
 
-def lines(study: Study) -> list[str]:
+def lines(state: Study) -> list[str]:
     """The table in Markdown."""
-    return table_lines(HEADS, [_cells(one, two) for one, two in pairs(study)])
+    return table_lines(HEADS, [_cells(one, two) for one, two in pairs(state)])
 
 
 def _cells(one: StudyRow, two: StudyRow) -> tuple[str, ...]:
@@ -57,6 +69,6 @@ def _apart(row: StudyRow) -> str:
     return f"{row.apart:+.2f}".replace("-", "−")
 
 
-def write(study: Study, path: Path, command: str) -> dict[str, Any]:
+def write(state: Study, path: Path, command: str) -> dict[str, Any]:
     """What the command prints; docs/outcome.md has it."""
-    return {"answer": sentence(study), "table": lines(study), "missing": len(study.missing)}
+    return {"answer": sentence(state), "table": lines(state), "missing": len(state.missing)}

@@ -192,3 +192,10 @@ def test_the_unseen_text_shares_no_sentence_with_what_judges_a_run(multi30k: Pat
 
 def trimmed(batch):
     return [line[line != 0].tolist() for line in np.asarray(batch.target_out)]
+
+
+def test_the_docs_count_what_twice_the_updates_changes():
+    state = near.committed(near.FILE.with_name("near.csv"))
+    text = near.FILE.read_text(encoding="utf-8")
+    assert state.missing == () and near.sentence(state) in " ".join(text.split())
+    assert "\n".join(near.lines(state)) in text
