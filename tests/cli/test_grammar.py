@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stabkit.cli.grammar import joined, meant
+from stabkit.cli.entry import joined, meant
 from stabkit.methods import own
 from stabkit.own import factory
 from tests.commands import stabkit

@@ -155,7 +155,7 @@ def test_a_plan_says_what_is_certain_and_what_comes_beyond_it(tmp_path: Path) ->
         (("--depths", "0"), "--depths"),
         (("--models", "deepnrm"), "deepnorm"),
         (("--seeds", "x"), "--seeds"),
-        (("--lr", "1e-3"), "No such option"),
+        (("--lr", "1e-3"), "no option --lr"),
     ],
 )
 def test_bad_input_is_one_line_and_code_2(args: tuple[str, ...], said: str, tmp_path: Path) -> None:

@@ -127,7 +127,7 @@ def _tidy(element: ET.Element, marks: Mapping[str, Mapping[str, Any]]) -> None:
         elif key == "style":
             value = _css(value)
         elif key == "d":
-            value = re.sub(r" ?([A-Za-z]) ?", r"\1", _rounded(" ".join(value.split())))
+            value = re.sub(r" ?([A-Za-z]) ?", r"\1", _rounded(" ".join(value.split()), 1))
         elif key == "transform" and value.startswith("rotate(-0 "):
             continue
         elif key in ("x", "y", "width", "height"):
@@ -145,9 +145,9 @@ def _tidy(element: ET.Element, marks: Mapping[str, Mapping[str, Any]]) -> None:
             child.tail = None if not (child.tail or "").strip() else child.tail
 
 
-def _rounded(value: str) -> str:
-    """Every number to two decimals."""
-    return _NUMBER.sub(lambda number: f"{float(number[0]):.2f}".rstrip("0").rstrip("."), value)
+def _rounded(value: str, digits: int = 2) -> str:
+    """Every number to so many decimals: a tenth of a unit is a tenth of a pixel."""
+    return _NUMBER.sub(lambda number: f"{float(number[0]):.{digits}f}".rstrip("0").rstrip("."), value)
 
 
 def _css(text: str) -> str:

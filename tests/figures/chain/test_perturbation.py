@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from stabkit.figures.chain import perturbation
-from stabkit.figures.chain.perturbation import FLAT, LEAST, LEAST_R2, MARGIN, UNDECIDED, law, laws
+from stabkit.figures.chain.perturbation import FLAT, LEAST, LEAST_R2, MARGIN, STEEP, UNDECIDED, law, laws
 from stabkit.storage.store import Run
 from tests.conftest import examples
 from tests.figures.fake_runs import plausible, run, spec, table
@@ -109,9 +109,10 @@ def test_a_law_explains_nine_tenths_and_a_good_deal_more_than_the_other(squares:
         explained[name] = max(correlation, 0.0) ** 2
     best, other = sorted(explained, key=lambda name: -explained[name])
     apart = explained[best] - explained[other]
-    if min(abs(explained[best] - LEAST_R2), abs(apart - MARGIN)) < 1e-9:
+    exponent = float(np.polyfit(np.log(n), np.log(y), 1)[0])
+    if min(abs(explained[best] - LEAST_R2), abs(apart - MARGIN), abs(exponent - STEEP)) < 1e-9:
         return
-    decided = explained[best] >= LEAST_R2 and apart >= MARGIN
+    decided = explained[best] >= LEAST_R2 and apart >= MARGIN and (best != "O(n)" or exponent >= STEEP)
     assert law(np.sqrt(y), n)[0] == (best if decided else UNDECIDED)
 
 
