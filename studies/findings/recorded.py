@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 
 import numpy as np
@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 from stabkit.results.forecast.links import FITTED, RunSetting
 from stabkit.results.forecast.logistic import log
 from studies.findings.judges import FindingCell, Word, same_order
-from studies.forecast.scores import auc, auc_within, resampled
+from studies.forecast.scores import auc, resampled
 from studies.numbers import with_sign
 from studies.recent.design import SEARCHING
 from studies.rows import StudyRow, from_csv
 
 DOCS = Path(__file__).parents[2] / "docs"
-RESAMPLES = 400
+RESAMPLES = 200
 HARDLY = 0.7
 """The AUC up to which a number hardly separates which methods train."""
 SLOW, FAST = 2e-3, 8e-3
@@ -54,16 +54,35 @@ class _Areas:
         """Over all pairs of these runs."""
         return auc(self.gradient[i], self.trains[i]), auc(self.update[i], self.trains[i])
 
-    def within(self, i: NDArray[np.intp]) -> tuple[float, float]:
-        """Over pairs of runs of one method."""
-        names = [self.method[j] for j in i]
-        first = auc_within(self.gradient[i], self.trains[i], names)
-        return first, auc_within(self.update[i], self.trains[i], names)
+    def within(self, methods: NDArray[np.intp]) -> tuple[float, float]:
+        """Over pairs of runs of one method, of these methods."""
+        pairs, gradient, update = self._pairs[methods].T
+        if not pairs.sum():
+            return math.nan, math.nan
+        return float(gradient @ pairs / pairs.sum()), float(update @ pairs / pairs.sum())
+
+    @cached_property
+    def by_method(self) -> list[NDArray[np.intp]]:
+        """The runs of each method."""
+        return [np.flatnonzero([name == key for name in self.method]) for key in dict.fromkeys(self.method)]
+
+    @cached_property
+    def _pairs(self) -> NDArray[np.float64]:
+        """(pairs of a run that trains and one that does not, area of the gradient, of the first update) a method."""
+        rows = []
+        for i in self.by_method:
+            good = int(self.trains[i].sum())
+            pairs = good * (len(i) - good)
+            rows.append((pairs, *self.over(i)) if pairs else (0, 0.0, 0.0))
+        return np.array(rows, dtype=float)
 
     def interval(self, score: Callable[[NDArray[np.intp]], float]) -> tuple[float, float]:
-        """95 % over draws of methods."""
-        by = [np.flatnonzero([name == key for name in self.method]) for key in dict.fromkeys(self.method)]
-        return resampled(len(by), lambda draw: score(np.concatenate([by[k] for k in draw])), RESAMPLES)
+        """95 % over draws of methods, whose numbers `score` takes."""
+        return resampled(len(self.by_method), score, RESAMPLES)
+
+    def over_methods(self, methods: NDArray[np.intp]) -> tuple[float, float]:
+        """Over all pairs of runs of these methods."""
+        return self.over(np.concatenate([self.by_method[k] for k in methods]))
 
     @property
     def counts(self) -> str:
@@ -86,7 +105,7 @@ def _over(rows: Sequence[StudyRow]) -> Cell:
     areas = _Areas(rows)
     everything = np.arange(len(rows))
     gradient, update = areas.over(everything)
-    low, high = areas.interval(lambda i: float(np.subtract(*areas.over(i))))
+    low, high = areas.interval(lambda methods: float(np.subtract(*areas.over_methods(methods))))
     word: Word = "falls" if high < 0 else "undecided" if low <= 0 else "holds" if update <= HARDLY else "in part"
     apart = f"apart by {with_sign(gradient - update)} ({with_sign(low)} to {with_sign(high)})"
     return FindingCell(word, f"gradient {gradient:.2f}, first update {update:.2f}, {apart}; {areas.counts}")
@@ -95,10 +114,10 @@ def _over(rows: Sequence[StudyRow]) -> Cell:
 def _within(rows: Sequence[StudyRow]) -> Cell:
     """Within a method both separate which runs train."""
     areas = _Areas(rows)
-    gradient, update = areas.within(np.arange(len(rows)))
+    gradient, update = areas.within(np.arange(len(areas.by_method)))
     if math.isnan(gradient):
         return "no method has runs of both outcomes"
-    low, high = areas.interval(lambda i: min(areas.within(i)))
+    low, high = areas.interval(lambda methods: min(areas.within(methods)))
     word: Word = "holds" if low > 0.5 else "falls" if high < 0.5 else "undecided"
     return FindingCell(word, f"gradient {gradient:.2f}, first update {update:.2f}; {areas.counts}")
 

@@ -102,7 +102,8 @@ def test_the_page_has_them_and_survives_having_none(undrawn: None) -> None:
     whole = page.render(study, evaluation, joined, Baselines(joined).schemes, "python -m studies forecast")
     assert "16 updates tell which runs of an unseen method train: AUC" in whole and "gradient alone" in whole
     assert "under AdamW" in whole and "12 of 40 fail" in whole
-    assert "What the corpus lacks" not in page.render(study, evaluation, none, (), "stabkit")
+    few = Evaluation(some[:1])
+    assert "What the corpus lacks" not in page.render(study, few, none, (), "stabkit")
     assert joined_words.to_json(none) == {} and joined_words.paragraphs(none) == []
 
 
