@@ -18,9 +18,9 @@ from stabkit.errors import StoreError
 from stabkit.methods import blocks
 from stabkit.report.provenance import OPTIMIZER_NAMES
 from stabkit.results.forecast.measured import Measured
-from stabkit.results.outcome import AT_UNIGRAM, NEAR, Word
+from stabkit.results.outcome import AT_UNIGRAM, Word, near_line
 from stabkit.results.profile import Profile
-from stabkit.spec import RUN_ID, SHORTEST_JUDGED, RunSpec
+from stabkit.spec import RUN_ID, RunSpec
 
 Architecture = Literal["encoder-decoder", "decoder-only", "encoder-only"]
 
@@ -78,8 +78,7 @@ class StudyRow:
     @property
     def near_line(self) -> bool:
         """Whether its word hangs on less than NEAR of loss."""
-        judged = self.outcome in ("trains", "stuck", "early") and self.steps >= SHORTEST_JUDGED
-        return judged and abs(self.apart) < NEAR
+        return near_line(self.outcome, self.steps, self.apart)
 
     @property
     def apart(self) -> float:

@@ -23,6 +23,8 @@ from stabkit.storage.store import Run, Store
 from studies import ladder, unseen_text
 from studies.rows import AXES, StudyRow, UnreadableRows, from_csv, row, to_csv
 
+MULTI30K = {"data": "../shared/data/multi30k", "source": "de", "target": "en"}
+"""The text of the committed rows, as options."""
 MINUTES = 6.0
 """What a part takes, about: as much is lost at most when the machine goes down."""
 

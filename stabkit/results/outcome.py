@@ -99,16 +99,18 @@ class Outcome:
     @property
     def near_line(self) -> bool:
         """Whether its word hangs on less than NEAR of loss; of a run long enough to be judged."""
-        return (
-            self.word in ("trains", "stuck", "early")
-            and self.steps >= SHORTEST_JUDGED
-            and abs(self.validation_loss - AT_UNIGRAM * self.unigram_loss) < NEAR
-        )
+        return near_line(self.word, self.steps, self.validation_loss - AT_UNIGRAM * self.unigram_loss)
 
     @property
     def at_risk(self) -> bool:
         """Whether it is too early to judge and a link shows a warning sign."""
         return bool(self.risks)
+
+
+def near_line(word: Word, steps: int, apart: float) -> bool:
+    """Whether a run's word hangs on less than NEAR of loss; `apart`: its loss less the line. Of one that is long enough
+    to be judged and has not diverged."""
+    return word in ("trains", "stuck", "early") and steps >= SHORTEST_JUDGED and abs(apart) < NEAR
 
 
 def judge(records: Records, *, unigram: float, warmup: int) -> Outcome:

@@ -102,7 +102,7 @@ def _none(saturated: int) -> FindingCell:
     return FindingCell("undecided", f"no exponent{_beside(saturated)}")
 
 
-def parted(stuck: Sequence[str], train: Sequence[str]) -> Judge:
+def separated(stuck: Sequence[str], train: Sequence[str]) -> Judge:
     """Whether in every seed these methods do not train and those do."""
 
     def judge(rows: Rows) -> FindingCell:
@@ -232,15 +232,15 @@ JUDGES: Mapping[str, tuple[str, Judge]] = {
     "post-ln-faster": ("update-depth", faster("post-ln", "deepnorm")),
     "goal": ("goal", growth("deepnorm")),
     "goal-smaller": ("goal", times("post-ln", "deepnorm", 2.0)),
-    "stuck-18": ("stuck-18", parted(("post-ln",), ("post-ln-init", "admin", "deepnorm"))),
+    "stuck-18": ("stuck-18", separated(("post-ln",), ("post-ln-init", "admin", "deepnorm"))),
     "gradient-lost": ("stuck-18", gradient_lost),
     "mhc-identity": ("mhc-start", lower("mhc:start=identity", "mhc")),
     "mhc-static": ("mhc-start", lower("mhc", "mhc:start=static")),
     "hc-lowest": ("mhc-start", lowest("hyper-connections")),
     "embedding": ("embedding", own_embedding),
-    "hundred": ("hundred", parted(("post-ln", "mix-ln", "dyt"), ("pre-ln", "deepnorm"))),
+    "hundred": ("hundred", separated(("post-ln", "mix-ln", "dyt"), ("pre-ln", "deepnorm"))),
     "order": ("order", same_order),
-    "thousand": ("thousand", parted(("post-ln", "deepnorm"), ("pre-ln", "depth-mup"))),
+    "thousand": ("thousand", separated(("post-ln", "deepnorm"), ("pre-ln", "depth-mup"))),
 }
 """{finding: (its experiment, how a cell of it is judged)}."""
 DIVERGED = FindingCell("undecided", "a seed has no loss, or there are fewer than two")

@@ -129,7 +129,7 @@ class Scheme:
 
 @dataclass(frozen=True)
 class Baselines:
-    """The forecast beside what costs less."""
+    """The forecast compared with what costs less."""
 
     joined: Joined
 

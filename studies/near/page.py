@@ -9,19 +9,18 @@ from stabkit import methods
 from studies import study
 from studies.markdown import table_lines
 from studies.near.design import DESIGN
+from studies.numbers import with_sign
 from studies.rows import StudyRow
 from studies.study import Study, doubled
 
 HEADS = ("run", "rate", "loss less the line", "word", "twice as long", "word then")
 
-
 FILE = Path(__file__).parents[2] / "docs" / "outcome.md"
-TEXT = {"data": "../shared/data/multi30k", "source": "de", "target": "en"}
 
 
 def committed(rows: Path) -> Study:
     """The study as far as its rows are committed."""
-    requests, commands = study.requests(DESIGN, TEXT)
+    requests, commands = study.requests(DESIGN, study.MULTI30K)
     return study.begun(DESIGN, commands, requests, rows)
 
 
@@ -58,15 +57,11 @@ def _cells(one: StudyRow, two: StudyRow) -> tuple[str, ...]:
     return (
         f"{methods.label(one.method, {})} {shape}, seed {one.seed}",
         f"{one.rate:g}",
-        _apart(one),
+        with_sign(one.apart),
         one.outcome,
-        _apart(two),
+        with_sign(two.apart),
         two.outcome,
     )
-
-
-def _apart(row: StudyRow) -> str:
-    return f"{row.apart:+.2f}".replace("-", "−")
 
 
 def write(state: Study, path: Path, command: str) -> dict[str, Any]:

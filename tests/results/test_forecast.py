@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from stabkit.results.forecast import logistic, model
@@ -93,6 +94,25 @@ def test_what_the_corpus_holds_is_in_range_and_what_it_does_not_says_along_which
     assert "factors" in place(coefficients, own), "the rate that is a link is not the one that moves the weights"
     assert "factors" not in place(coefficients, dataclasses.replace(own, own=dataclasses.replace(scaled, scaled=False)))
     assert "rest" in place(coefficients, spec(), step_last=1e6)
+
+
+def test_a_rate_too_low_to_train_by_then_is_out_of_range_at_its_width(coefficients):
+    assert coefficients.lowest == {64: 5e-4}
+    assert "rate" not in place(coefficients, spec(lr=4e-4)) and "rate" in place(coefficients, spec(lr=3e-4))
+    by = dataclasses.replace(coefficients, lowest={64: 2e-3, 128: 5e-4})
+    wide = dataclasses.replace(spec(lr=5e-4), model=ModelConfig(encoder_layers=12, decoder_layers=12, hidden=128))
+    assert "rate" not in place(by, wide) and "rate" in place(by, spec(lr=5e-4))
+
+
+def test_a_method_that_no_fit_has_seen_is_forecast_by_the_gradient_alone_where_that_is_better(coefficients):
+    alone = logistic.Logistic(np.zeros(3), np.ones(3), np.array([2.0, 0.0, 0.0]), 1.0)
+    by = dataclasses.replace(coefficients, alone={"adamw": alone})
+    mine = Own(file="my.py", name="f", digest="0" * 64, label="Mine")
+    own = dataclasses.replace(spec(optimizer="adamw"), method="own-mine", own=mine)
+    assert model.fit_of(own, by) is alone and model.fit_of(spec(optimizer="adamw"), by) is by.logistic
+    assert model.fit_of(dataclasses.replace(own, train=spec().train), by) is by.logistic, "under Adam all links"
+    ours = model.ours().alone
+    assert set(ours) == {"adamw"} and list(ours["adamw"].weight[1:]) == [0.0, 0.0] and ours["adamw"].weight[0] > 0
 
 
 def test_words_follow_the_probability():

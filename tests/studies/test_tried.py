@@ -67,7 +67,7 @@ def test_who_grows_faster_is_compared_seed_by_seed():
 
 def test_outcomes_hold_in_every_seed_in_part_or_fall():
     trains, stuck = {"outcome": "trains"}, {"outcome": "stuck"}
-    judge = judges.parted(("post-ln",), ("admin",))
+    judge = judges.separated(("post-ln",), ("admin",))
     admin = rows("admin", [trains] * 3)
     assert judge([*rows("post-ln", [stuck] * 3), *admin]).word == "holds"
     assert judge([*rows("post-ln", [stuck, trains, stuck]), *admin]).word == "in part"
