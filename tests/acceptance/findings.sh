@@ -42,7 +42,7 @@ block "F2 baselines beside the forecast, the headline what it adds" bash -c "gre
 block "F2 the docs have the same table" dev test tests/studies/test_later.py
 block "F7 a horizon in every sentence that forecasts" bash -c "$python -m stabkit sweep --models deepnorm --depths 6 --warmup 0 --steps 16 --out '$work/s' --quiet | tr '\n' ' ' | grep -q 'by 16 of 400 updates'"
 block "F7 a rate too low to train by then is out of range" bash -c "$python -m stabkit sweep --models deepnorm --depths 6 --warmup 0 --steps 16 --lr 1e-4 --out '$work/s' --quiet | grep -q 'out of range'"
-block "F5 Depth-μP with the embedding's rate apart" bash -c "grep -q '^| \\*\\*Depth-μP below Pre-LN' docs/findings.md"
+block "F5 Depth-μP with the embedding's rate apart" bash -c "grep -q '^| \\*\\*Depth-μP has a lower loss than Pre-LN, embedding rates searched apart' docs/findings.md"
 block "F11, F12 one rule of reach, one of single seeds" dev test tests/claims
 block "F15 intervals know how little text there is" ask <<'PY'
 from stabkit.results.intervals import drawn
