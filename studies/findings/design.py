@@ -92,7 +92,7 @@ class Experiment:
 ONE = "--warmup 0 --max-tokens 256 --steps 250 --seeds 0..2"
 LLAMA = f"--arch decoder-only --block llama --optimizer adamw {ONE}"
 EMBEDDINGS = (HERE / "embeddings.py").relative_to(HERE.parents[1])
-TIMES = (1, 2, 4, 8, 16)
+TIMES = (1, 2, 4, 8, 16, 32, 64)
 
 
 def _order() -> tuple[str, ...]:
@@ -152,7 +152,7 @@ EXPERIMENTS = (
         left={
             **dict.fromkeys(("stated", "lower", "higher"), "the sentence is about best rates"),
             **dict.fromkeys(
-                ("seeds", "synthetic", "batch", "longer"), "a search of its own, ten minutes of two cores; not run"
+                ("seeds", "synthetic", "batch", "longer"), "a search of its own, a quarter of an hour of two cores; not run"
             ),
         },
     ),

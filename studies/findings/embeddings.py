@@ -14,7 +14,7 @@ from typing import Literal
 from stabkit.methods.base import Known, Method, Scale, Site
 from stabkit.methods.today.completep import multiple
 
-Times = Literal["1", "2", "4", "8", "16"]
+Times = Literal["1", "2", "4", "8", "16", "32", "64"]
 
 
 def pre_ln(times: Times = "1") -> Method:
