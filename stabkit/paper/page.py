@@ -26,6 +26,7 @@ from stabkit.paper.section import of_part
 from stabkit.report import provenance
 from stabkit.report.frame import shell, template
 from stabkit.report.html import chain_rows, counted, group_switches, switches
+from stabkit.results.words import fitting
 from stabkit.storage.folder import write_file
 from stabkit.storage.store import Run
 
@@ -57,18 +58,19 @@ def write(parts: Sequence[Part], beyond: Left, path: Path, command: str) -> None
 def one(part: Part, command: str, indexed: bool) -> str:
     """The page of an item."""
     section = of_part(part)
-    said = (
-        section["ours"]
-        if part.item.ours
-        else f"{part.item.name} {comes_out(section['verdict'], [part.item])}. {section['ours']}"
-    )
+    became = f"{part.item.name} {comes_out(section['verdict'], [part.item])}"
+    first, *more = section["said"]
     if section["stopped"] and not part.runs:
-        said = f"{part.item.name} {'were' if part.item.many else 'was'} not run: {section['stopped']}"
+        said = [f"{part.item.name} {'were' if part.item.many else 'was'} not run: {section['stopped']}", *more]
+    elif part.item.ours:
+        said = [fitting(first), first, *more]
+    else:
+        said = [fitting(f"{became}: {first}", became), f"{became}: {first}", *more]
     return template(ASSETS / "item.html.j2").render(
         **shell(
             f"{_place(part.item)}: {part.item.title}",
             command,
-            said.rstrip(".") + ".",
+            [f"{text.rstrip('.')}." for text in said],
             provenance.condition([run.spec for run in part.runs]),
         ),
         section=section,
@@ -80,14 +82,16 @@ def one(part: Part, command: str, indexed: bool) -> str:
 def index(sections: Sequence[Mapping[str, Any]], beyond: Left, command: str) -> str:
     """One screen: every item with a sketch of its picture and how its claims came out."""
     return template(ASSETS / "index.html.j2").render(
-        **shell(TITLE, command, _lead(sections)), sections=sections, **_around(sections, beyond, command)
+        **shell(TITLE, command, [_short(sections), _lead(sections)]),
+        sections=sections,
+        **_around(sections, beyond, command),
     )
 
 
 def whole(sections: Sequence[Mapping[str, Any]], beyond: Left, command: str) -> str:
     """All items one below the other, in one file."""
     return template(ASSETS / "whole.html.j2").render(
-        **shell(TITLE, command, _lead(sections)),
+        **shell(TITLE, command, [_short(sections), _lead(sections)]),
         sections=sections,
         **_around(sections, beyond, command),
         **_run(_every(sections)),
@@ -189,6 +193,16 @@ def _lead(sections: Sequence[Mapping[str, Any]]) -> str:
     kinds = (("The papers’ central claims", central), ("Those beside them", others))
     parts = [f"{kind}: {words}" for kind, words in kinds if words]
     return f"{what}. {'. '.join(parts)}." if parts else f"{what}; no claim of theirs was tested."
+
+
+def _short(sections: Sequence[Mapping[str, Any]]) -> str:
+    """`Of 18 items 3 reproduce in part and 1 does not reproduce; 14 are not decided here.`"""
+    words = [section["verdict"] for section in sections]
+    told = [word for word in PLURAL if word in words]
+    counts = [f"{words.count(word)} {(PLURAL if words.count(word) > 1 else SINGULAR)[word]}" for word in told]
+    rest = len(words) - sum(words.count(word) for word in told)
+    parts = [*counts, *([f"{rest} {'are' if rest > 1 else 'is'} not decided here"] if rest else [])]
+    return fitting(f"Of {len(words)} items {', '.join(parts)}.")
 
 
 def _claims(sections: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Finding, str]]:

@@ -40,7 +40,7 @@ def of_part(part: Part) -> dict[str, Any]:
     return {
         "part": part,
         "item": part.item,
-        "ours": ". ".join(card.title for card in told[:SAID]) or headline(part.runs),
+        "said": [card.title for card in told[:SAID]] or [headline(part.runs)],
         "commands": [plain(command) for command in part.commands],
         "instead": plain(part.instead),
         "notes": [plain(note) for note in part.notes],

@@ -26,14 +26,17 @@ from stabkit.version import __version__
 ASSETS = Path(__file__).parent / "assets"
 
 
-def shell(title: str, command: str, said: str = "", condition: str = "") -> dict[str, Any]:
-    """What every page has, whatever it shows: title, answer and the condition that it holds under, command, style and
-    script, and the script's hash."""
+def shell(title: str, command: str, said: Sequence[str] = (), condition: str = "") -> dict[str, Any]:
+    """What every page has, whatever it shows: the question, the answer and the condition that it holds under, command,
+    style and script, and the script's hash. `said`: the headline, then the lines below it; what repeats it is left
+    out."""
+    headline, *answers = [text for text in said if text] or [""]
     script = (ASSETS / "page.js").read_text(encoding="utf-8")
     return {
         "title": plain(title),
-        "headline": said,
-        "said": plain(said.replace("`", "")),
+        "headline": headline,
+        "answers": [text for text in dict.fromkeys(answers) if text != headline],
+        "said": plain(headline.replace("`", "")),
         "condition": plain(condition),
         "command": plain(command),
         "elsewhere": plain(elsewhere(command)),

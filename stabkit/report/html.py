@@ -27,9 +27,9 @@ from stabkit.report import cards, order, provenance, surface3d
 from stabkit.report.frame import ASSETS, script_hash, shell, template
 from stabkit.report.json_document import seconds_a_step
 from stabkit.report.summary import Summary
-from stabkit.report.verdict import legend, panel, sparks
+from stabkit.report.verdict import answer, legend, panel, sparks
 from stabkit.report.verdict.forecast_outcome import forecast_outcome
-from stabkit.report.verdict.headline import mixing, separation
+from stabkit.report.verdict.headline import in_short, mixing, separation
 from stabkit.report.verdict.matrix import OUTCOMES, Matrix
 from stabkit.results.records import lacking
 from stabkit.spec import RunSpec
@@ -60,14 +60,12 @@ def render(summary: Summary, *, command: str, title: str = "") -> str:
     shown_runs = listed(chained, verdicts)
     asked = order.kind(every, surfaces)
     ordered = order.order(order.cards(every, surfaces, summary.runs) if every else [], asked.leads)
-    said = opening(asked, ordered, summary.answer, summary.headline)
-    around = shell(title or asked.asks, command, said[0], provenance.condition(specs))
+    around = shell(title or asked.asks, command, opening(asked, ordered, summary), provenance.condition(specs))
     if turning:
         around["hashes"] += [script_hash(turn_script), surface3d.plotly()[1]]
     return template(ASSETS / "page.html.j2").render(
         **around,
         swatch=style.colour,
-        second=said[1:],
         turning=[
             {"name": row["name"], "labels": [one["label"] for one in row["surfaces"]], "data": cards.script_data(row)}
             for row in turning
@@ -133,13 +131,14 @@ def listed(runs: Sequence[Run], verdicts: Matrix) -> Sequence[Run]:
     return [run for run in runs if run.run_id in first] or runs[:LISTED]
 
 
-def opening(asked: order.PageOrder, ordered: order.Order, answered: str, compared: str) -> list[str]:
-    """The answer to the page's question, then what else there is to say in a sentence."""
+def opening(asked: order.PageOrder, ordered: order.Order, summary: Summary) -> list[str]:
+    """The headline, then what else there is to say in a sentence."""
+    answered, compared = summary.answer, summary.headline
     if asked is order.LANDSCAPE:
-        said = [f"{ordered.leads[0].title}." if ordered.leads else "", answered, compared]
-    else:
-        said = [compared, answered] if asked is order.ABLATE else [answered, compared]
-    return [text for text in said if text]
+        return [f"{ordered.leads[0].title}." if ordered.leads else "", answered, compared]
+    if asked is order.ABLATE or not answered:
+        return [in_short(summary.trained, summary.failed), compared, answered]
+    return [answer.in_short(summary.matrix), answered, compared]
 
 
 def parted(claimed: Sequence[Finding]) -> dict[str, list[Finding]]:

@@ -16,7 +16,7 @@ from stabkit.report.files import page_name
 from stabkit.report.frame import ASSETS, once, shell, template
 from stabkit.report.html import chain_rows
 from stabkit.results.tolerance import OUT_OF_RANGE, Exponent, Tolerance, exponents
-from stabkit.results.words import scientific
+from stabkit.results.words import fitting, scientific
 from stabkit.running.request import Request
 from stabkit.running.tolerance import Searched
 from stabkit.spec import depth_text
@@ -38,7 +38,10 @@ def render(searched: Searched, command: str) -> str:
     environments = provenance.environments(searched.runs)
     return template(ASSETS / "tolerance.html.j2").render(
         **shell(
-            TITLE, command, answer(searched.found, fits), provenance.condition([run.spec for run in searched.runs])
+            TITLE,
+            command,
+            [in_short(searched.found), answer(searched.found, fits)],
+            provenance.condition([run.spec for run in searched.runs]),
         ),
         swatch=style.colour,
         heads=columns,
@@ -74,6 +77,21 @@ def answer(searched: Sequence[Tolerance], fits: Sequence[Exponent]) -> str:
     order = sorted(fits, key=lambda fit: fit.p)
     falls = [f"{fit.label}'s limit {_falls(fit)}" for fit in dict.fromkeys((*order[-1:], *order[:1]))]  # the extremes
     return "; ".join([*parts, *falls]) + "."
+
+
+def in_short(searched: Sequence[Tolerance]) -> str:
+    """Who tolerates what where it is deepest (or widest), as far as a headline holds it."""
+    if not searched:
+        return "No rate was searched."
+    depth, hidden = max((one.depth, one.hidden) for one in searched)
+    there = [one for one in searched if (one.depth, one.hidden) == (depth, hidden)]
+    width = f" and width {hidden}" if len({one.hidden for one in searched}) > 1 else ""
+    where = f"At {depth} layer{'s' * (depth != 1)}{width}"
+    ordered = sorted(there, key=lambda tolerance: tolerance.middle.height)
+    return fitting(
+        *(f"{where} {_said(some)}." for some in (there, [ordered[-1], ordered[0]], ordered[-1:])),
+        f"{where} {len(there)} methods were searched.",
+    )
 
 
 def _said(members: Sequence[Tolerance]) -> str:

@@ -16,7 +16,7 @@ from stabkit.report.frame import ASSETS, once, shell, template
 from stabkit.results.intervals import Interval
 from stabkit.results.transfer import Transfer, Verdict
 from stabkit.results.valley import Valley
-from stabkit.results.words import scientific
+from stabkit.results.words import fitting, scientific
 from stabkit.running.transfer import RatesSearched
 
 TITLE = "Does the learning rate carry over?"
@@ -70,8 +70,7 @@ def render(searched: RatesSearched, command: str) -> str:
     """The page as one HTML file."""
     plan = searched.plan
     return template(ASSETS / "transfer.html.j2").render(
-        **shell(TITLE, command, answer(searched)),
-        sentences=sentences(searched),
+        **shell(TITLE, command, [in_short(searched), answer(searched), *sentences(searched)]),
         valley_heads=VALLEY_HEADS,
         valleys=valleys(searched),
         case_heads=CASE_HEADS,
@@ -103,6 +102,17 @@ def answer(searched: RatesSearched) -> str:
         by_verdict.setdefault(case.verdict, []).append(case.label)
     parts = [f"{WHAT[verdict].format(_named(by_verdict[verdict]))}" for verdict in WHAT if verdict in by_verdict]
     return f"{_where(searched.found[0]).capitalize()}, {'; '.join(parts)}."
+
+
+def in_short(searched: RatesSearched) -> str:
+    """The same as far as a headline holds it."""
+    cases = searched.found
+    where = _where(cases[0])
+    if len(cases) == 1:
+        what = {"carries": "carries", "drifts": "drifts", "cannot tell": "cannot be told to carry or drift"}
+        return fitting(answer(searched), f"{cases[0].label}'s best rate {what[cases[0].verdict]} {where}.")
+    counts = [f"{sum(case.verdict == verdict for case in cases)} {verdict}" for verdict in WHAT]
+    return fitting(answer(searched), f"{where.capitalize()}, of {len(cases)} best rates: {', '.join(counts)}.")
 
 
 def _named(labels: Sequence[str]) -> str:

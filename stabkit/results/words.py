@@ -1,10 +1,23 @@
-"""Numbers as words."""
+"""Numbers as words, and how long a headline is."""
 
 from __future__ import annotations
 
 import math
+import textwrap
 
 from stabkit.results.depth_fit import DepthFit
+
+HEADLINE = 90
+"""Characters of a page's first sentence, at most, without its full stop."""
+
+
+def fitting(*texts: str) -> str:
+    """The first of these sentences that is short enough for a headline; where none is, the last, cut."""
+    given = [text for text in texts if text] or [""]
+    return next(
+        (text for text in given if len(text.rstrip(".")) <= HEADLINE),
+        textwrap.shorten(given[-1], HEADLINE, placeholder="…"),
+    )
 
 
 def scientific(value: float, digits: int = 2) -> str:

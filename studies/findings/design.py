@@ -152,7 +152,8 @@ EXPERIMENTS = (
         left={
             **dict.fromkeys(("stated", "lower", "higher"), "the sentence is about best rates"),
             **dict.fromkeys(
-                ("seeds", "synthetic", "batch", "longer"), "a search of its own, a quarter of an hour of two cores; not run"
+                ("seeds", "synthetic", "batch", "longer"),
+                "a search of its own, a quarter of an hour of two cores; not run",
             ),
         },
     ),

@@ -72,8 +72,7 @@ def render(study: Study, evaluation: Evaluation, joined: Joined, beside: Sequenc
     """The page as one HTML file."""
     cards = [card(figure, figure.select(evaluation), evaluation) for figure in FIGURES]
     return template(Path(__file__).with_name("page.html.j2")).render(
-        **shell(study.design.title, command, answer(evaluation, beside)[0]) | {"elsewhere": ""},  # it needs its text
-        beneath=answer(evaluation, beside)[1],
+        **shell(study.design.title, command, answer(evaluation, beside)) | {"elsewhere": ""},  # it needs its text
         baselines=baselines.table(beside),
         baseline_heads=baselines.HEADS,
         easy=_easy(evaluation),

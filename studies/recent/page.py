@@ -12,6 +12,7 @@ import numpy as np
 from stabkit import methods
 from stabkit.claims import OF_TODAY
 from stabkit.claims.base import ORDER, Finding
+from stabkit.claims.evidence import MARGIN
 from stabkit.claims.verdict import judge
 from stabkit.figures.drawing import style
 from stabkit.figures.shared.words import plain
@@ -23,6 +24,7 @@ from stabkit.report.frame import shell, template
 from stabkit.spec import ModelConfig
 from stabkit.storage.folder import write_file
 from studies import row_run
+from studies.ladder import written
 from studies.markdown import finding_lines, table_lines
 from studies.numbers import with_interval
 from studies.recent import design, sentences
@@ -49,6 +51,33 @@ class RecentRows(NamedTuple):
 def of(study: Study) -> RecentTable:
     """The table of a study as far as it has come."""
     return RecentTable(study.rows, (*design.KEYS, *design.STARTS))
+
+
+class MatrixCell(NamedTuple):
+    """A method under an optimiser at a depth, in colour."""
+
+    tint: str
+    """The outcome at the rate that all searches begin at, which is the cell's class."""
+    loss: str
+    rate: str
+    lowest: bool
+    """Whether no other's loss is lower by more than MARGIN there."""
+
+
+def matrix(table: RecentTable) -> list[tuple[str, str, list[MatrixCell]]]:
+    """(method, label, cells by optimiser and depth) a row, in the order of the last column that is whole."""
+    cells = {(cell.optimizer, cell.depth, cell.variant): cell for cell in table.cells}
+    heads = [(optimizer, depth) for optimizer in design.OPTIMIZERS for depth in table.depths]
+    least = {(cell.optimizer, cell.depth, cell.variant) for head in heads for cell in sentences.lowest(table.of(*head))}
+    labels = {cell.variant: (cell.paint, cell.label) for cell in table.cells}
+
+    def shown(place: tuple[str, int, str]) -> MatrixCell:
+        cell = cells.get(place)
+        if cell is None or not cell.known or cell.best is None:
+            return MatrixCell("missing", "–", "", False)
+        return MatrixCell(cell.first or "missing", f"{cell.best.loss:.2f}", written(cell.best.rate), place in least)
+
+    return [(*labels[name], [shown((*head, name)) for head in heads]) for name in table.variants if name in labels]
 
 
 def tables(table: RecentTable, costs: Sequence[StepCost]) -> list[RecentRows]:
@@ -157,9 +186,16 @@ def _json(cell: RecentCell) -> dict[str, Any]:
 def render(study: Study, table: RecentTable, cost: Sequence[StepCost], command: str) -> str:
     """The page as one HTML file."""
     return template(Path(__file__).with_name("page.html.j2")).render(
-        **shell(study.design.title, command, sentences.answer(table)) | {"elsewhere": ""},  # it needs its text
+        **shell(study.design.title, command, [sentences.in_short(table), sentences.answer(table)])
+        | {"elsewhere": ""},  # it needs its text
         swatch=style.colour,
         sentences=sentences.paragraphs(table),
+        optimizers=[NAMES[optimizer] for optimizer in design.OPTIMIZERS],
+        depths=table.depths,
+        matrix=matrix(table),
+        signs={"stuck": "■ ", "diverged": "✕ "} | dict.fromkeys(("trains", "early", "missing"), ""),
+        first_rate=written(design.FIRST),
+        margin=f"{MARGIN:g}",
         tables=tables(table, cost),
         out=OUT.values(),
         cards=[card(figure, figure.select(table), table) for figure in FIGURES],

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from stabkit.claims.evidence import MARGIN
 from stabkit.figures.shared.words import several, short
+from stabkit.results.words import fitting
 from studies.ladder import written
 from studies.numbers import with_interval, with_sign
 from studies.recent.design import OPTIMIZERS, SEEDED, STARTS
@@ -47,6 +48,16 @@ def answer(table: RecentTable) -> str:
         f"At {depth} layers, each method at its own best rate, the order under Muon is {verdict} as under AdamW (rank "
         f"correlation {with_sign(rho)}, {count} methods, one seed): {'; '.join(parts)}."
     )
+
+
+def in_short(table: RecentTable) -> str:
+    """The same as far as a headline holds it."""
+    depth = deepest(table)
+    found = None if depth is None else table.correlation(depth)
+    if found is None:
+        return answer(table)
+    order = "nearly the same order" if found[0] >= ALIKE else "not the same order"
+    return fitting(f"At {depth} layers {found[1]} methods have {order} under Muon as under AdamW.")
 
 
 def paragraphs(table: RecentTable) -> list[str]:

@@ -15,6 +15,7 @@ from scipy.stats import spearmanr
 
 from stabkit import methods
 from stabkit.results.intervals import Interval, drawn
+from stabkit.results.outcome import Word
 from studies import ladder
 from studies.ladder import BestRate
 from studies.recent.design import FIRST, OPTIMIZERS, RUNGS, SEARCHING, models
@@ -38,6 +39,8 @@ class RecentCell:
     """Whether its search is over, with a best rate or with none that has a loss."""
     tried: int
     """How many rates."""
+    first: Word | None
+    """What became of it at the rate that every search begins at; None before it was tried."""
     loss: Interval | None
     """Over the other seeds, at that rate; None where there are none."""
     less: Interval | None
@@ -114,6 +117,7 @@ class RecentTable:
             variant=name,
             best=best,
             tried=sum(row.seed == SEARCHING for row in rows),
+            first=next((row.outcome for row in rows if (row.seed, row.rate) == (SEARCHING, FIRST)), None),
             searched=ladder.next_outward(RUNGS, _searched(rows), _trains(rows), FIRST) is None,
             loss=_mean(losses.values()),
             less=None if name == REFERENCE else _mean(apart, drawn(TOKENS)),

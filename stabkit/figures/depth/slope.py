@@ -99,12 +99,17 @@ def _but_for_its_rate(run: Run) -> str:
 
 
 def title(runs: Sequence[Run]) -> str:
-    """Post-LN over DeepNorm, least and greatest over the depths; of two rates whether they agree."""
-    sentence = _ratio(runs)
+    """Post-LN over DeepNorm, least and greatest over the depths."""
+    return clauses(runs)[0]
+
+
+def clauses(runs: Sequence[Run]) -> list[str]:
+    """The title, then of two rates whether they agree."""
+    agreed = []
     if apart := agreement(runs):
         beyond = sum(share > AGREE for _, share in apart)
-        sentence += f"; two rates agree within {AGREE:.0%} in {len(apart) - beyond} of {len(apart)} runs"
-    return sentence
+        agreed = [f"two rates agree within {AGREE:.0%} in {len(apart) - beyond} of {len(apart)} runs"]
+    return [_ratio(runs), *agreed]
 
 
 def _ratio(runs: Sequence[Run]) -> str:

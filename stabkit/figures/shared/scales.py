@@ -22,6 +22,7 @@ from stabkit.figures.shared.numbers import centre, chain
 from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed
 from stabkit.results.outcome import AT_UNIGRAM, BORDERLINE
+from stabkit.results.words import fitting
 from stabkit.storage.store import Run
 
 SUMS = ("crossing", "encoder", "decoder")
@@ -155,6 +156,17 @@ def sentence(every: pd.DataFrame, name: str, rows: pd.DataFrame) -> str:
     if hair:
         told += f"; by a hair ({', '.join(hair[:3])}, {AT_UNIGRAM:g} being the limit)"
     return told + (f"; {undecided} are undecided" if undecided else "")
+
+
+def in_short(rows: pd.DataFrame) -> str:
+    """The same of one plane of factors in the length of a headline: `7 of 9 pairs of factors on DeepNorm's α and β
+    train, not α × 0.25 and β × 4`."""
+    counted = cells(rows)
+    failing = [cell.name for cell in counted if cell.word in ("stuck", "diverged", "some")]
+    whole = sum(cell.word == "trains" for cell in counted)
+    name = rows["label"].iloc[0]
+    lead = f"{whole} of {len(counted)} pairs of factors on {name}'s α and β train"
+    return fitting(f"{lead}, not {' and '.join(failing)}" if 0 < len(failing) <= 2 else lead, lead)
 
 
 def groups(frame: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:

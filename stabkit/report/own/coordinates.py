@@ -15,6 +15,7 @@ from stabkit.report.cards import card
 from stabkit.report.frame import ASSETS, once, shell, template
 from stabkit.results.intervals import Interval
 from stabkit.results.own.coordinates import LEVEL, Coordinates
+from stabkit.results.words import fitting
 
 if TYPE_CHECKING:
     from stabkit.running.probes import ProbeRequest
@@ -36,7 +37,7 @@ def write(found: Coordinates, asked: ProbeRequest, lost: Sequence[str], command:
 def render(found: Coordinates, asked: ProbeRequest, lost: Sequence[str], command: str) -> str:
     """The page as one HTML file."""
     return template(ASSETS / "coordinates.html.j2").render(
-        **shell(TITLE, command, answer(found)),
+        **shell(TITLE, command, [in_short(found), answer(found)]),
         card=card(PICTURE, PICTURE.select(found), found),
         heads=[str(width) for width in widths(found)],
         table=rows(found),
@@ -59,6 +60,14 @@ def answer(found: Coordinates) -> str:
     if found.verdict == "drifts":
         return f"Coordinates drift with width: {parts}."
     return f"Whether coordinates keep their size over width, these runs cannot tell: {parts or 'no size was read'}."
+
+
+def in_short(found: Coordinates) -> str:
+    """The same as far as a headline holds it."""
+    some = [row.label for row in found.rows if row.verdict == found.verdict]
+    many = f"{len(some)} of {len(found.rows)} coordinates"
+    what = "drift with width" if found.verdict == "drifts" else "cannot be told to keep their size over width"
+    return fitting(answer(found), f"{many} {what}.")
 
 
 def widths(found: Coordinates) -> list[int]:

@@ -30,7 +30,7 @@ from stabkit.results.own.link import LinkVerdict
 from stabkit.results.own.measured import TOP, UPDATES
 from stabkit.results.own.series import uneven
 from stabkit.results.own.verdict import Verdict
-from stabkit.results.words import law, scientific, updates
+from stabkit.results.words import fitting, law, scientific, updates
 
 if TYPE_CHECKING:
     from stabkit.running.plan import Done
@@ -97,6 +97,24 @@ def _said(who: str, verdict: Verdict, *, several: bool) -> str:
         "open": f"Whether {who}{where} trains is open, {warm}: {p}",
     }
     return f"{words[forecast.word]}; {worth(forecast)}"
+
+
+def in_short(judged: Judged) -> str:
+    """The same as far as a headline holds it: `gpt at 24 layers is open (0.83); a tenth of the rate makes it likely to
+    train.`"""
+    worst = judged.worst
+    who = judged.cells[0].facts.factory.rpartition(":")[2]
+    forecast = worst.forecast
+    where = f" at {forecast.depth} layers" if forecast.depth else ""
+    what = {"likely trains": "is likely to train", "likely stuck": "is likely stuck", "open": "is open"}
+    is_ = "does not train as it stands" if worst.broken else what.get(worst.word, "cannot be forecast")
+    p = "" if worst.broken or forecast.probability is None else f" ({probability(forecast.probability)})"
+    mended = ""
+    if judged.cure is not None:
+        mended = f"; with {judged.cure.label} it is likely to train"
+    elif judged.cures:
+        mended = f"; none of {len(judged.cures)} changes makes it likely to train"
+    return fitting(f"{who}{where} {is_}{p}{mended}.", f"{who}{where} {is_}{p}.", f"It {is_}{where}{p}.")
 
 
 def probability(p: float) -> str:

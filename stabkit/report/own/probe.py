@@ -14,7 +14,7 @@ from stabkit.figures.picture import Picture
 from stabkit.figures.shared.words import listed, plain, short
 from stabkit.report.cards import card
 from stabkit.report.frame import ASSETS, once, shell, template
-from stabkit.report.own.links import NAMES, anatomy, answer, cures, notes, rates
+from stabkit.report.own.links import NAMES, anatomy, answer, cures, in_short, notes, rates
 from stabkit.results.own.cell import ModelCell
 from stabkit.results.own.forecast import ours
 from stabkit.results.own.judged import Judged
@@ -49,7 +49,7 @@ def render(judged: Judged, done: Done[ProbeSpec, ModelCell], command: str) -> st
     """The page as one HTML file."""
     worst = judged.worst
     return template(ASSETS / "probe.html.j2").render(
-        **shell(TITLE, command, answer(judged)),
+        **shell(TITLE, command, [in_short(judged), answer(judged)]),
         word=worst.word,
         rates=rates(judged),
         several=len(judged.verdicts) > 1,

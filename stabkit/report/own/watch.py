@@ -10,11 +10,25 @@ from stabkit.figures.model_curves import WATCHED
 from stabkit.figures.shared.words import listed, plain
 from stabkit.report.cards import card
 from stabkit.report.frame import ASSETS, shell, template
-from stabkit.results.words import scientific, updates
+from stabkit.results.words import fitting, scientific, updates
 from stabkit.storage.folder import write_file
 from stabkit.storage.watched import Watched
 
 TITLE = "What happened in training?"
+WHAT = {
+    "finite": "a number is not finite",
+    "step": "one update moved weights by more than their own norm",
+    "stream": "the stream is near the largest number of its type",
+    "gradient": "the lowest layer's gradient is far from the top layer's",
+    "loss": "the loss is three times the first one",
+    "level": "the scores hardly depend on the input",
+    "jump": "one update moved much farther than those before",
+    "start": "the first loss is far above that of a uniform guess",
+    "owned": "tensors to be trained belong to no optimiser",
+    "reach": "no gradient arrives at some tensors",
+    "still": "tensors that have a gradient do not move",
+}
+"""{link of a warning: what it says, in short}."""
 
 
 def write(watched: Watched, out: Path, command: str) -> Path:
@@ -32,7 +46,7 @@ def render(watched: Watched, command: str) -> str:
     for sublayer in facts.sublayers:
         kinds[sublayer.kind] = kinds.get(sublayer.kind, 0) + 1
     return template(ASSETS / "watch.html.j2").render(
-        **shell(TITLE, command, answer(watched)),
+        **shell(TITLE, command, [in_short(watched), answer(watched)]),
         ended=ended(watched),
         alarms=[
             {"step": f"{a.step:,}", "link": a.link, "sentence": plain(a.sentence), "advice": a.advice}
@@ -70,6 +84,17 @@ def answer(watched: Watched) -> str:
     more = len(watched.alarms) - 1
     further = f" {more} further warning{'s' * (more != 1)}." if more else ""
     return f"{who}, update {first.step:,} of {facts.steps:,}: {first.sentence}.{further}"
+
+
+def in_short(watched: Watched) -> str:
+    """The same as far as a headline holds it."""
+    if not watched.alarms:
+        return fitting(answer(watched), f"No link went beyond its limit in {updates(watched.cell.facts.steps)}.")
+    first = min(watched.alarms, key=lambda alarm: alarm.step)
+    return fitting(
+        f"Update {first.step:,} of {watched.cell.facts.steps:,}: {first.sentence}.",
+        f"Update {first.step:,} of {watched.cell.facts.steps:,}: {WHAT[first.link]}.",
+    )
 
 
 def ended(watched: Watched) -> str:

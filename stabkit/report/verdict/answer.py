@@ -11,20 +11,20 @@ from stabkit.report.verdict.matrix import Matrix, VerdictRow
 from stabkit.results.forecast.measured import UPDATES
 from stabkit.results.forecast.model import WARMUP
 from stabkit.results.outcome import NEAR
-from stabkit.results.words import scientific
+from stabkit.results.words import fitting, scientific
 
 VERBS = {
     "trains": ("trains", "train"),
-    "stuck": ("is stuck", "are stuck"),
-    "diverged": ("diverges", "diverge"),
     "likely trains": ("likely trains", "likely train"),
+    "stuck": ("is stuck", "are stuck"),
     "likely stuck": ("is likely stuck", "are likely stuck"),
+    "diverged": ("diverges", "diverge"),
     "open": ("is open", "are open"),
     "out of range": ("is out of range", "are out of range"),
     "failed": ("has no result", "have no result"),
     "early": ("is too early to judge", "are too early to judge"),
 }
-"""Of one method and of several."""
+"""Of one method and of several, in the order in which a headline has them."""
 MOST_SAID = 3
 """Conditions of which the sentence speaks; the matrix has all."""
 
@@ -59,6 +59,38 @@ def answer(verdicts: Matrix) -> str:
     if some and not whole:
         text += f" (likely and open: forecasts {by})"
     return f"{text[0].upper()}{text[1:]}.{_near(verdicts)}"
+
+
+def in_short(verdicts: Matrix) -> str:
+    """The same at the deepest depth that has an answer, short enough for a headline: `At 100L-100L DeepNorm likely
+    trains; Post-LN is likely stuck.`"""
+    rows = [row for row in verdicts.rows if any(cell.verdict not in WITHOUT for cell in row.cells)]
+    words = {cell.verdict for row in rows for cell in row.cells if cell.verdict}
+    if not rows:
+        return ""
+    names = [f"{row.label} ({row.condition})" if row.condition else row.label for row in rows]
+    kind = "settings" if verdicts.has_conditions else "methods"
+    if len(words) == 1:
+        (word,) = words
+        depths = "every depth" if len(verdicts.depths) > 1 else verdicts.depths[0]
+        verb = VERBS[word]
+        return fitting(
+            f"{several(names, len(names), kind)} {verb[len(names) > 1]} at {depths}.",
+            f"All {len(names)} {kind} {verb[1]} at {depths}.",
+        )
+    deepest = max(i for row in rows for i, cell in enumerate(row.cells) if cell.verdict not in WITHOUT)
+    by: dict[str, list[str]] = {}
+    for name, row in zip(names, rows, strict=True):
+        if (verdict := row.cells[deepest].verdict) not in WITHOUT:
+            by.setdefault(str(verdict), []).append(name)
+    of = sum(map(len, by.values()))
+    ranked = sorted(by.items(), key=lambda item: list(VERBS).index(item[0]))
+    named = [f"{several(labels, of, kind)} {VERBS[word][len(labels) > 1]}" for word, labels in ranked]
+    counted = [f"{len(labels)} {VERBS[word][len(labels) > 1]}" for word, labels in ranked]
+    at = f"At {verdicts.depths[deepest]}"
+    return fitting(
+        f"{at} {'; '.join(named)}.", f"{at}, of {of} {kind}, {', '.join(counted)}.", f"{at} {counted[0]} of {of}."
+    )
 
 
 def _near(verdicts: Matrix) -> str:

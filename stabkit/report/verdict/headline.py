@@ -1,4 +1,4 @@
-"""The page's one sentence, and the one on what separates stuck from training runs: both computed from the runs."""
+"""What runs say compared with one another, and what separates stuck from training runs: computed from the runs."""
 
 from __future__ import annotations
 
@@ -26,50 +26,65 @@ from stabkit.figures.shared.words import several, short
 from stabkit.methods import variant
 from stabkit.report.verdict.matrix import badness
 from stabkit.results.outcome import Word, stuck_by_loss
+from stabkit.results.words import fitting
 from stabkit.spec import RunSpec
 from stabkit.storage.store import Run
 
 
 def headline(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]] = ()) -> str:
-    """The page's one sentence, computed. Whatever it compares is paired: one depth, one condition, the same seeds."""
+    """What runs say compared with one another. Whatever it compares is paired: one depth, one condition, the same
+    seeds."""
+    return f"{'; '.join(clauses(runs, failed))}."
+
+
+def in_short(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]] = ()) -> str:
+    """The same in the length of a headline."""
+    if ablated := _ablated(Runs.of(runs)):
+        return f"{ablated[0]}."
+    return fitting(headline(runs, failed), f"{clauses(runs, failed)[0]}.")
+
+
+def clauses(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]] = ()) -> list[str]:
+    """The same, clause by clause; the first says it in short."""
     runs = Runs.of(runs)
     if not runs:
-        return "No run has a result yet." if not failed else f"No run has a result: all {len(failed)} failed."
+        return ["No run has a result yet" if not failed else f"No run has a result: all {len(failed)} failed"]
     if all(run.spec.single_step for run in runs):
         from stabkit.figures.depth import slope  # pandas, as below
 
-        return f"{slope.title(runs)}."
+        return slope.clauses(runs)
     if ablated := _ablated(runs):
-        return f"{ablated}."
+        return ablated[1:]
     if split := _split(runs):
-        return f"{split}."
+        return split
     contrasted = contrast(runs)
     lost = _diverged(runs)
     if contrasted is None:
-        return f"{f'{lost[0].upper()}{lost[1:]}' if lost else _alone(runs)}."
+        return [f"{lost[0].upper()}{lost[1:]}" if lost else _alone(runs)]
     parts = [_first(contrasted), _gradient(contrasted, runs), _fates(contrasted)]
     if lost and not any(run.outcome.word == "diverged" for run in contrasted.higher_runs):
         parts.append(lost)
-    return "; ".join(part for part in parts if part) + "."
+    return [part for part in parts if part]
 
 
-def _ablated(runs: Sequence[Run]) -> str:
-    """At how many pairs of factors a method whose α and β are scaled trains; nothing without scales."""
+def _ablated(runs: Sequence[Run]) -> list[str]:
+    """At how many pairs of factors a method whose α and β are scaled trains, in short and in full; nothing without
+    scales."""
     if all(run.spec.alpha_scale == 1 == run.spec.beta_scale for run in runs):
-        return ""
+        return []
     from stabkit.figures.shared import scales  # it needs pandas, which the terminal's table does not
 
     frame = scales.frame(runs)
     judged = [
         (name, own) for name, own in scales.groups(frame) if any(cell.word != "early" for cell in scales.cells(own))
     ]
-    return scales.sentence(frame, *judged[0]) if judged else ""
+    return [scales.in_short(judged[0][1]), scales.sentence(frame, *judged[0])] if judged else []
 
 
 FATES = {("stuck",): "is stuck", ("diverged",): "diverges", ("diverged", "stuck"): "diverges or is stuck"}
 
 
-def _split(runs: Sequence[Run]) -> str:
+def _split(runs: Sequence[Run]) -> list[str]:
     """Who fails where others train, at the shallowest depth where both are seen in every seed; nothing elsewhere."""
     placed = shown(runs)
     order = condition_order([entry.run.spec for entry in placed])
@@ -96,11 +111,11 @@ def _split(runs: Sequence[Run]) -> str:
             (centre(lowest_ratio(entry.run) for entry in methods[method]), method) for method in failing
         )
         if not ratio <= 0.1:
-            return sentence
+            return [sentence]
         amount = f"{short(ratio, 1)} of" if ratio > LOWEST else "nothing of"
         layer = f"{labels[method]}'s lowest {output_stack([first.shape[1]])} layer"
-        return f"{sentence}; {layer} receives {amount} the top layer's gradient at its least"
-    return ""
+        return [sentence, f"{layer} receives {amount} the top layer's gradient at its least"]
+    return []
 
 
 LINKS = (
