@@ -151,7 +151,7 @@ def roughness(runs: Sequence[Run], surfaces: Sequence[Surface]) -> None:
     console.table(
         "One-dimensional cuts: share of negative curvature, which a bowl has none of; roughness Σ|Δ²L|/Σ|ΔL|; "
         "curvature: mean |Δ²L|, nats",
-        ("depth", "seed", "ruler", "method", "negative curvature", "roughness", "curvature"),
+        ("depth", "seed", "normalisation", "method", "negative curvature", "roughness", "curvature"),
         [
             (
                 depth,

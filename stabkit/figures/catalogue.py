@@ -30,7 +30,7 @@ from stabkit.figures.methods import perplexity, table1
 from stabkit.figures.picture import Picture, RunPicture
 from stabkit.figures.quality import bleu, significance
 from stabkit.figures.shared.surfaces import Landscape
-from stabkit.figures.surfaces import between, cuts, landscape, path_plane
+from stabkit.figures.surfaces import between, cuts, landscape, path_plane, surface3d
 from stabkit.results.own.coordinates import Coordinates
 from stabkit.results.tolerance import Tolerance
 from stabkit.results.transfer import Transfer
@@ -77,5 +77,12 @@ CARRIED: tuple[Picture[Sequence[Transfer]], ...] = (transfer.PICTURE,)
 WIDENED: tuple[Picture[Coordinates], ...] = (coordinates.PICTURE,)
 """Those of `stabkit probe --widths`."""
 
-SURFACES: tuple[Picture[Landscape], ...] = (landscape.PICTURE, cuts.PICTURE, path_plane.PICTURE, between.PICTURE)
+SURFACES: tuple[Picture[Landscape], ...] = (
+    surface3d.PICTURE,
+    landscape.PICTURE,
+    cuts.PICTURE,
+    landscape.SEEDS,
+    path_plane.PICTURE,
+    between.PICTURE,
+)
 """Those of `stabkit landscape`: they select from a `shared.surfaces.Landscape` and stand before the others."""

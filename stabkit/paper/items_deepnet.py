@@ -13,12 +13,12 @@ ITEMS: tuple[Item, ...] = (
         theirs="Two surfaces over two filter-normalised random directions, early in training on IWSLT-14: Post-LN's is "
         "rugged, with walls and a spurious optimum; DeepNet's is a smooth bowl. No numbers are given.",
         scaled=f"{TINY}; after 100 updates without warm-up; 15 × 15 points and cuts along three random directions. "
-        "Both rulers are drawn: each model's own directions (the paper's), and one model's for both.",
+        "Both normalisations are drawn: each model's own directions (the paper's), and one model's for both.",
         commands=(
             "landscape --depths 18 --steps 100 --warmup 0 --lr 1e-3 --max-tokens 256 --points 15 "
             "--direction-seeds 0..2 --path none",
         ),
-        figures=("landscape", "cuts"),
+        figures=("surface3d", "landscape", "cuts"),
         claims=("surface-smoother",),
         beside=("spurious-optimum",),
     ),

@@ -66,10 +66,12 @@ def render(summary: Summary, *, command: str, title: str = "") -> str:
     return template(ASSETS / "page.html.j2").render(
         **around,
         swatch=style.colour,
-        turning=[
-            {"name": row["name"], "labels": [one["label"] for one in row["surfaces"]], "data": cards.script_data(row)}
-            for row in turning
-        ],
+        turning=turning
+        and {
+            "names": [row["name"] for row in turning],
+            "most": max(len(row["surfaces"]) for row in turning),
+            "data": cards.script_data(turning),
+        },
         turn_script=Markup(turn_script),
         plotly=surface3d.plotly()[0] if turning else "",
         matrix=verdicts,

@@ -55,7 +55,7 @@ ABLATE = PageOrder(
 )
 LANDSCAPE = PageOrder(
     asks="How rough is the loss around the weights, and under which normalisation?",
-    leads=("landscape", "cuts", "path_plane", "between"),
+    leads=("surface3d", "landscape", "cuts", "path_plane", "between"),
     figures_first=True,
 )
 

@@ -1,6 +1,6 @@
 """The surfaces that a reader turns: their data, and plotly.js packed once into the page.
 
-plotly.min.js is 4.8 MB; gzipped and in base64 it is 1.9 MB. The page unpacks it when the first surface comes into view,
+plotly.min.js is 4.8 MB; gzipped and in base64 it is 1.9 MB. The page unpacks it when a reader wants to turn one,
 as an inline script whose hash the page's policy names: nothing is fetched.
 """
 
@@ -14,9 +14,10 @@ from importlib.resources import files
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from stabkit.figures.shared.surfaces import Landscape
-from stabkit.figures.shared.words import listed
+from stabkit.figures.surfaces import landscape, surface3d
 
 
 @cache
@@ -29,26 +30,23 @@ def plotly() -> tuple[str, str]:
 
 
 def rows(drawn: Landscape) -> list[dict[str, Any]]:
-    """One row a depth and seed: its surfaces under the papers' ruler, on one scale; `log` where decades matter."""
-    by_row: dict[tuple[str, int], list[dict[str, Any]]] = {}
-    for seen in drawn.seen():
-        spec = seen.surface.spec
-        if seen.ruler.papers and min(len(spec.a), len(spec.b)) > 1:
-            place = seen.shown.run.spec.depth, seen.shown.run.spec.seed
-            by_row.setdefault(place, []).append(
-                {
-                    "label": seen.shown.label,
-                    "method": seen.shown.run.spec.method,
-                    "a": [float(f"{value:.6g}") for value in spec.a],
-                    "b": [float(f"{value:.6g}") for value in spec.b],
-                    "loss": [[_plain(value) for value in row] for row in seen.surface.loss.tolist()],
-                }
-            )
-    many = len({seed for _, seed in by_row}) > 1
+    """The rows of the picture `surface3d`, in its order: their surfaces on one scale; `log` where decades matter."""
+    frame = landscape.select(drawn)
     return [
-        {"name": listed(depth, f"seed {seed}" if many else ""), "surfaces": own, **_scale(own)}
-        for (depth, seed), own in by_row.items()
+        {"name": name, "surfaces": own, **_scale(own)}
+        for name, group in surface3d.rows(frame)
+        for own in ([_surface(str(label), rows) for label, rows in group.groupby("label", sort=False)],)
     ]
+
+
+def _surface(label: str, rows: pd.DataFrame) -> dict[str, Any]:
+    table = landscape.grid(rows)
+    return {
+        "label": label,
+        "a": [float(f"{value:.6g}") for value in table.columns],
+        "b": [float(f"{value:.6g}") for value in table.index],
+        "loss": [[_plain(value) for value in row] for row in table.to_numpy(float).tolist()],
+    }
 
 
 def _plain(value: float) -> float | None:

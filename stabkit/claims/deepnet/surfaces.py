@@ -146,7 +146,7 @@ CLAIMS: tuple[Claim, ...] = (
         source="DeepNet §1, Fig. 1",
         weight="central",
         test="share of negative curvature of cuts along each one's own filter-normalised directions, the papers' "
-        "ruler: Post-LN's less DeepNorm's",
+        "normalisation: Post-LN's less DeepNorm's",
         threshold=MUCH,
         scale="difference",
         tell=points,

@@ -54,9 +54,9 @@ class Ruler:
 
     @property
     def text(self) -> str:
-        """`each its own directions (the papers' ruler)`, `Post-LN's directions for both`."""
+        """`each its own directions, as in the papers`, `Post-LN's directions for both`."""
         if self.own:
-            return "each its own directions" + " (the papers' ruler)" * self.normalised
+            return "each its own directions" + ", as in the papers" * self.normalised
         return f"{self.label}'s directions for both"
 
     @property

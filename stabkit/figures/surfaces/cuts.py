@@ -37,19 +37,25 @@ def rough(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def title(drawn: Landscape) -> str:
-    """The two methods' shares of negative curvature under each ruler at the first depth: mean over directions, median
-    over seeds."""
+    """Whether the one method's cuts are rougher than the other's, at whose scale, at the first depth."""
     table = rough(select(drawn))
     labels = list(dict.fromkeys(table["label"]))
     if len(labels) != 2:
         return "How rough the loss is along random directions"
-    depth = table["depth"].iloc[0]
-    shares = landscape.against(
+    return f"Along cuts {landscape.rougher(table[table['depth'] == table['depth'].iloc[0]], *labels)}"
+
+
+def shares(frame: pd.DataFrame) -> str:
+    """The two methods' shares of negative curvature under each ruler at the first depth: mean over directions, median
+    over seeds; "" of one method."""
+    table = rough(frame)
+    labels, depth = list(dict.fromkeys(table["label"])), table["depth"].iloc[0]
+    told = landscape.against(
         table[table["depth"] == depth],
         labels,
         lambda rows: rows.groupby(["label", "seed"])["negative"].mean().groupby("label").median(),
     )
-    return f"Negative curvature of cuts at {depth}, {labels[0]} against {labels[1]}: {shares}"
+    return f"negative curvature, {labels[0]} against {labels[1]} at {depth}: {told}" if told else ""
 
 
 def alt(frame: pd.DataFrame) -> str:
@@ -57,7 +63,7 @@ def alt(frame: pd.DataFrame) -> str:
         f"{listed(label, depth, ruler)}: {percent(rows['negative'].mean())} negative curvature"
         for (depth, ruler, label), rows in rough(frame).groupby(["depth", "ruler", "label"], sort=False)
     ]
-    return f"Loss along random directions, a panel a ruler. {'; '.join(parts[:18])}."
+    return f"Loss along random directions, a panel a normalisation. {'; '.join(parts[:18])}."
 
 
 def draw(frame: pd.DataFrame) -> Figure:
@@ -103,15 +109,14 @@ PICTURE: Picture[Landscape] = Picture(
     short="Cuts and roughness",
     room="surfaces",
     caption="DeepNet Fig. 1 (journal version), as numbers: one-dimensional cuts over several direction seeds.",
-    see=(
-        "The loss along a random direction through θ: median over direction seeds, in a band from the least to the "
-        "greatest."
-    ),
+    see="bowls, which have no negative curvature, of one width under any normalisation",
+    here=shares,
     read=(
         Note(
-            "In the legend the share of negative curvature of the cuts, mean over direction seeds and its range: a "
-            "smooth bowl has none. Then their roughness Σ|Δ²L|/Σ|ΔL|, which a bowl has some of too. Where the ranges "
-            "overlap, the methods do not differ under that ruler."
+            "The loss along a random direction through θ: median over direction seeds, in a band from the least to the "
+            "greatest. In the legend the share of negative curvature of the cuts, mean over direction seeds and its "
+            "range: a smooth bowl has none. Then their roughness Σ|Δ²L|/Σ|ΔL|, which a bowl has some of too. Where the "
+            "ranges overlap, the methods do not differ under that normalisation."
         ),
     ),
     columns=COLUMNS,

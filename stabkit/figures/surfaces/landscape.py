@@ -7,6 +7,7 @@ loss a depth, so that colours compare.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import matplotlib
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 from stabkit.figures.drawing import lettering, style
 from stabkit.figures.picture import Note, Picture
 from stabkit.figures.shared.comparison import FACTS
-from stabkit.figures.shared.surfaces import Landscape
+from stabkit.figures.shared.surfaces import Landscape, Ruler
 from stabkit.figures.shared.words import listed, percent, short
 from stabkit.surface import roughness
 
@@ -29,9 +30,21 @@ CONTOURS = 9
 MAP = "cividis"
 
 
-def select(drawn: Landscape) -> pd.DataFrame:
-    """One row a point, ruler and surface."""
+def every(drawn: Landscape) -> pd.DataFrame:
+    """One row a point, ruler and surface, of all seeds."""
     return drawn.points("surface", COLUMNS, lambda seen: {"ruler": seen.ruler, "how": seen.how})
+
+
+def select(drawn: Landscape) -> pd.DataFrame:
+    """Those of the first seed."""
+    frame = every(drawn)
+    return pd.DataFrame(frame[frame["seed"] == frame["seed"].min()].reset_index(drop=True))
+
+
+def others(drawn: Landscape) -> pd.DataFrame:
+    """Those of all other seeds."""
+    frame = every(drawn)
+    return pd.DataFrame(frame[frame["seed"] != frame["seed"].min()].reset_index(drop=True))
 
 
 def grid(rows: pd.DataFrame) -> pd.DataFrame:
@@ -56,23 +69,68 @@ def rough(
 
 
 def against(table: pd.DataFrame, labels: Sequence[str], share: Callable[[pd.DataFrame], pd.Series[float]]) -> str:
-    """`17% against 3% by Post-LN's, …`: two methods' shares of negative curvature under every ruler that has both."""
+    """`17% against 3% along Post-LN’s, …`: two shares of negative curvature under every ruler that has both."""
     texts = []
     for ruler in dict.fromkeys(table["ruler"]):
         by = share(table[table["ruler"] == ruler])
         if len(by) == len(labels) == 2:
-            texts.append(f"{percent(by[labels[0]])} against {percent(by[labels[1]])} by {ruler.whose}")
+            texts.append(f"{percent(by[labels[0]])} against {percent(by[labels[1]])} along {ruler.whose}")
     return ", ".join(texts)
 
 
+ROUGHER = 0.05
+"""Of the second differences: so much more negative curvature, the median over seeds, is rougher."""
+
+
 def title(drawn: Landscape) -> str:
-    """The two methods' shares of negative curvature, ruler by ruler, at the first depth that has both; medians over
-    seeds."""
-    for depth, table in rough(select(drawn)).groupby("depth", sort=False):
-        labels = list(dict.fromkeys(table["label"]))
-        if shares := against(table, labels, lambda rows: rows.groupby("label")["negative"].median()):
-            return f"Negative curvature of the surfaces at {depth}, {labels[0]} against {labels[1]}: {shares}"
+    """Whether one method's surface is rougher than the other's, and at whose scale, at the first depth with both."""
+    for _, table in rough(every(drawn)).groupby("depth", sort=False):
+        if len(labels := list(dict.fromkeys(table["label"]))) == 2:
+            return rougher(table, *labels)
     return "The loss around the weights"
+
+
+def rougher(table: pd.DataFrame, first: str, second: str) -> str:
+    """`Post-LN's loss surface is rougher at its own scale, not at DeepNorm's`: by the share of negative curvature, by
+    ROUGHER or more in the median over seeds, and more in every seed."""
+    rulers: list[Ruler] = list(dict.fromkeys(table["ruler"]))
+    more = {ruler: _apart(table[table["ruler"] == ruler], first, second) for ruler in rulers}
+    own = next((apart for ruler, apart in more.items() if ruler.own), [])
+    if own and max(own) < 0:
+        first, second = second, first
+        more = {ruler: [-value for value in apart] for ruler, apart in more.items()}
+    found = {ruler.label or "own": _clear(apart) for ruler, apart in more.items() if apart}
+    at = tuple(found.get(name) for name in ("own", first, second))
+    whose = f"{first}'s loss surface"
+    if set(found) == {"own"}:
+        return f"{whose} is {'' if found['own'] else 'no '}rougher than {second}'s, each at its own scale"
+    sentences: dict[tuple[bool | None, ...], str] = {
+        (True, True, False): f"{whose} is rougher at its own scale, not at {second}'s",
+        (True, False, False): f"{whose} looks rougher only where each has its own scale",
+        (True, True, True): f"{whose} is rougher than {second}'s at either's scale",
+        (False, False, False): f"{whose} is no rougher than {second}'s at either's scale",
+    }
+    return sentences.get(at, f"Whether {whose} is rougher than {second}'s depends on the scale")
+
+
+def _apart(table: pd.DataFrame, first: str, second: str) -> list[float]:
+    """The share of the one less that of the other, a number a seed that has both."""
+    by = table.pivot_table(index="seed", columns="label", values="negative")
+    return list((by[first] - by[second]).dropna()) if {first, second} <= set(by) else []
+
+
+def _clear(apart: Sequence[float]) -> bool:
+    return float(np.median(apart)) >= ROUGHER and min(apart) > 0
+
+
+def shares(frame: pd.DataFrame) -> str:
+    """`27% against 0% by each one's own directions, …`: the shares of two methods, medians over seeds, at the first
+    depth that has both; "" elsewhere."""
+    for depth, table in rough(frame).groupby("depth", sort=False):
+        labels = list(dict.fromkeys(table["label"]))
+        if told := against(table, labels, lambda rows: rows.groupby("label")["negative"].median()):
+            return f"negative curvature, {labels[0]} against {labels[1]} at {depth}: {told}"
+    return ""
 
 
 def alt(frame: pd.DataFrame) -> str:
@@ -175,25 +233,31 @@ PICTURE: Picture[Landscape] = Picture(
     short="Loss surfaces",
     room="surfaces",
     caption="DeepNet Fig. 1 (journal version), which shows the first row, filter-normalised, early in training.",
-    see=(
-        "The loss on a fixed held-out batch at θ + a·δ + b·η; the cross is θ itself; step, normalisation and range "
-        "stand over each row."
-    ),
+    see="a bowl, which has no negative curvature, under any normalisation",
+    here=shares,
     read=(
         Note(
-            "First row: each method along directions made for its own weights; normalised, they are as long as those, "
-            "which is how such pictures are drawn, and which moves a method with small weights less. Other rows: the "
-            "same absolute directions for both. Roughness is Σ|Δ²L|/Σ|ΔL| over neighbouring points, which has no "
-            "scale, or – where a point is not finite. Grey: not finite."
+            "The loss on a fixed held-out batch at θ + a·δ + b·η; the cross is θ itself; step, normalisation and range "
+            "stand over each row. First row: each method along directions made for its own weights; normalised, they "
+            "are as long as those, as the papers draw such pictures, which moves a method with small weights less. "
+            "Other rows: the same absolute directions for both. Roughness is Σ|Δ²L|/Σ|ΔL| over neighbouring points, "
+            "which has no scale, or – where a point is not finite. Grey: not finite."
         ),
     ),
     columns=COLUMNS,
     value="loss",
     select=select,
     draw=draw,
-    title=title,
+    title=lambda drawn: "The same as contours: where the loss bends down",
     alt=alt,
     none="No surface was drawn.",
     grid=False,
     optional=True,
+)
+SEEDS: Picture[Landscape] = replace(
+    PICTURE,
+    name="landscape_seeds",
+    short="Contours of the other seeds",
+    select=others,
+    title=lambda drawn: "The contours of the other seeds",
 )

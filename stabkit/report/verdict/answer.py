@@ -86,10 +86,17 @@ def in_short(verdicts: Matrix) -> str:
     of = sum(map(len, by.values()))
     ranked = sorted(by.items(), key=lambda item: list(VERBS).index(item[0]))
     named = [f"{several(labels, of, kind)} {VERBS[word][len(labels) > 1]}" for word, labels in ranked]
+    alone = [
+        f"{labels[0]} {VERBS[word][0]}" if len(labels) == 1 else f"{len(labels)} {kind} {VERBS[word][1]}"
+        for word, labels in ranked
+    ]
     counted = [f"{len(labels)} {VERBS[word][len(labels) > 1]}" for word, labels in ranked]
     at = f"At {verdicts.depths[deepest]}"
     return fitting(
-        f"{at} {'; '.join(named)}.", f"{at}, of {of} {kind}, {', '.join(counted)}.", f"{at} {counted[0]} of {of}."
+        f"{at} {'; '.join(named)}.",
+        f"{at} {'; '.join(alone)}.",
+        f"{at}, of {of} {kind}, {', '.join(counted)}.",
+        f"{at} {counted[0]} of {of}.",
     )
 
 
