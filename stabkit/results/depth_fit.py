@@ -20,6 +20,8 @@ CLEARLY = 4.0
 """Times the exponential's squared residual that the power's is before a number is said to go exponentially: what begins
 level and then grows as √N bends upwards at first, too."""
 
+WIDE = 0.5
+"""Of an exponent's interval."""
 LEVEL = 1.1
 """From the shallowest to the deepest, below which a number keeps its size, and by no law."""
 
@@ -38,6 +40,12 @@ class DepthFit:
     factor_high: float
     exponential: bool
     """Whether the exponential leaves less than a quarter of the power's squared residual, of a number that changes."""
+    seeds: int
+
+    @property
+    def vague(self) -> bool:
+        """Whether it is of one seed, and its interval wider than WIDE and than the exponent itself: it says nothing."""
+        return self.seeds == 1 and self.high - self.low > max(WIDE, abs(self.exponent))
 
 
 def depth_fit(values: Mapping[int, Mapping[int, float]]) -> DepthFit | None:
@@ -68,6 +76,7 @@ def depth_fit(values: Mapping[int, Mapping[int, float]]) -> DepthFit | None:
         factor_high=math.exp(rate + half_rate),
         exponential=power.residual > CLEARLY * exponential.residual
         and abs(rate) * (depths[-1] - depths[0]) > math.log(LEVEL),
+        seeds=len(logs),
     )
 
 

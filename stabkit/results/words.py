@@ -41,6 +41,11 @@ def law(fit: DepthFit) -> str:
     return f"×{fit.factor:.3g} a layer ({fit.factor_low:.3g} to {fit.factor_high:.3g})"
 
 
+def with_depth(fit: DepthFit) -> str:
+    """`with depth it goes as N^0.54 (0.50 to 0.58)`; of an exponent that says nothing, that it does."""
+    return "how it goes with depth one seed does not tell" if fit.vague else f"with depth it goes as {law(fit)}"
+
+
 def grows(level: float) -> str:
     """`grows 5.8-fold`, `keeps its size`."""
     if math.isnan(level):

@@ -15,6 +15,7 @@ from stabkit.errors import FailedRuns, StoreError
 from stabkit.paper.items import BY_KEY, ITEMS
 from stabkit.paper.page import comes_out, of_item
 from stabkit.paper.section import verdict
+from stabkit.results.words import HEADLINE
 from stabkit.running import execute
 from stabkit.tasks import synthetic
 
@@ -113,9 +114,10 @@ def test_an_interrupted_paper_goes_on_where_it_stopped(tmp_path: Path, capsys, m
 def test_an_item_is_told_by_its_own_figures(tmp_path: Path, capsys) -> None:
     paper(capsys, "fig4", *SMALL, "--out", str(tmp_path))
     (page,) = (path.read_text() for path in (tmp_path / "reports").iterdir())
-    here = page.partition('<p class="headline">')[2].partition("</p>")[0]
+    here, below = re.findall('<p class="(?:headline|answer)">([^<]*)</p>', page)[:2]
     titles = re.findall(r'<h3 id="figure-fig4-[a-z_]+"><a[^>]*>([^<]*)<', page)
-    assert here.startswith("Fig. 4 ") and here.removeprefix("Fig. 4 ").partition(". ")[2].startswith(titles[0])
+    assert here.startswith("Fig. 4 ") and len(here) <= HEADLINE
+    assert below.startswith("Fig. 4 ") and below.partition(": ")[2].startswith(titles[0])
 
 
 @pytest.mark.parametrize("option", ["--depths", "--seeds", "--steps", "--budget"])

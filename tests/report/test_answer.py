@@ -9,12 +9,13 @@ import pytest
 
 from stabkit.report.json_document import cells
 from stabkit.report.provenance import condition
-from stabkit.report.verdict.answer import answer
+from stabkit.report.verdict.answer import answer, in_short
 from stabkit.report.verdict.forecast_outcome import forecast_outcome
 from stabkit.report.verdict.matrix import matrix
 from stabkit.results.forecast.logistic import word
 from stabkit.results.forecast.model import Forecast
 from stabkit.results.outcome import AT_UNIGRAM
+from stabkit.results.words import HEADLINE, fitting
 from stabkit.storage.store import Run
 from tests.figures.fake_runs import at16
 from tests.report.pages import render
@@ -87,6 +88,24 @@ def test_a_command_in_the_headline_is_set_as_one(axis: str) -> None:
     page = render(told("deepnorm", None, axes=("warm-up", axis)), command="x")
     (headline,) = re.findall('<p class="headline">(.*)</p>', page)
     assert headline.endswith("<code>--warmup 0</code> gives it.") and "<warm-up>" not in headline
+
+
+def test_a_headline_names_the_deepest_depth_and_counts_where_names_are_too_long() -> None:
+    few = matrix([*told("deepnorm", 0.95, 0.95), *told("admin", 0.95, 0.5)])
+    assert in_short(few) == "At 18L-18L DeepNorm likely trains; ADMIN is open."
+    four = {"deepnorm": 0.95, "admin": 0.5, "post-ln-init": 0.5, "post-ln": 0.02}
+    assert in_short(matrix([run for method, p in four.items() for run in told(method, 0.95, p)])) == (
+        "At 18L-18L DeepNorm likely trains; Post-LN is likely stuck; 2 methods are open."
+    )
+    assert in_short(matrix(told("deepnorm", 0.95, 0.95))) == "DeepNorm likely trains at every depth."
+    names = ("pre-ln", "deepnorm", "admin", "residual", "rezero", "sub-ln", "dyt", "keel", "peri-ln", "mix-ln")
+    many = matrix([run for i, name in enumerate(names) for run in told(name, (0.95, 0.02)[i % 2])])
+    assert in_short(many) == "At 6L-6L 5 methods likely train; 5 methods are likely stuck."
+
+
+def test_no_headline_is_longer_than_a_line() -> None:
+    assert fitting("a" * 91, "b" * 90 + ".") == "b" * 90 + "."
+    assert fitting("word " * 30).endswith("…") and len(fitting("word " * 30)) <= HEADLINE
 
 
 def test_without_verdict_or_forecast_there_is_no_answer() -> None:

@@ -13,6 +13,7 @@ from stabkit.results.own.forecast import ONE_BATCH, Healthy, OwnForecast, Record
 from stabkit.results.own.judged import Judged
 from stabkit.results.own.link import Evidence, LinkVerdict
 from stabkit.results.own.verdict import Verdict
+from stabkit.results.words import with_depth
 from tests.results.test_own import made
 
 GOOD = Healthy(low=0.2, high=3.0, n=90, percent=50.0)
@@ -97,9 +98,11 @@ def test_a_number_lies_somewhere_among_models_that_train(percent, said):
 
 def test_an_interval_wider_than_its_exponent_is_not_shown_of_one_seed():
     wide = DepthFit(
-        exponent=-9.14, low=-71.4, high=53.1, factor=0.5, factor_low=0.1, factor_high=2.0, exponential=False
+        exponent=-9.14, low=-71.4, high=53.1, factor=0.5, factor_low=0.1, factor_high=2.0, exponential=False, seeds=1
     )
+    assert wide.vague and with_depth(wide) == "how it goes with depth one seed does not tell"
     one = replace(LINK, fit=wide, evidence=(Evidence(depth=6, value=1.0, seeds=(1.0,)),))
     assert links._with_depth(one) == "–, one seed"
+    assert links._with_depth(replace(one, fit=replace(wide, seeds=3))).startswith("N^−9.14")
     narrow = replace(wide, exponent=0.5, low=0.4, high=0.6)
     assert links._with_depth(replace(one, fit=narrow)).startswith("N^0.50")

@@ -254,17 +254,28 @@ def _cell(
         style.mark(edge, method, said, [(step, share)], x="step")
 
 
+def counts(frame: pd.DataFrame) -> str:
+    """`of 12 runs ‖ΔF‖ beyond 0.5 of √(2d) in 12, gradient ratio below 0.01 in 3 (1 before any update)`."""
+    told = []
+    for link, rows in frame.groupby("link", sort=False):
+        beyond, before = int((rows["step"] != NEVER).sum()), int((rows["step"] == 0).sum())
+        told.append(f"{LINKS[link]} in {beyond}" + f" ({before} before any update)" * bool(before))  # type: ignore[index]
+    count = frame["run"].nunique()
+    return f"of {count} run{'s' * (count != 1)} {', '.join(told)}"
+
+
 PICTURE: RunPicture = Picture(
     name="chain_order",
     short="Which link breaks, and when",
     room="chain",
     caption="DeepNet §2 (journal version), the chain of causes: not drawn in the paper.",
-    see=(
-        "A bar begins at the first step at which its link is beyond its limit, at 0 before any update; an empty track "
-        "never was. By the paper's chain the bars of a run that fails would begin one after the other, from "
-        "the top down."
-    ),
+    see="empty tracks but the first: the output moves, and no other link goes beyond its limit",
+    here=counts,
     read=(
+        Note(
+            "A bar begins at the first step at which its link is beyond its limit, at 0 before any update. By the "
+            "paper's chain the bars of a run that fails would begin one after the other, from the top down."
+        ),
         Note(
             "Of several seeds a bar begins at the median of those that break; it is the paler the fewer of them do. ✕: "
             "a run of the cell diverged; □: one is stuck.",

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from stabkit.figures.chain import run_findings, update
+from stabkit.figures.chain import run_findings, run_spans, update
 from stabkit.figures.chain.run_findings import LATER, ORIGINS, START, WHENS, WINDOW
 from stabkit.figures.drawing import curves, style
 from stabkit.figures.drawing.curves import Curves
@@ -36,6 +36,7 @@ def _row(
     short: str,
     caption: str,
     see: str,
+    here: Callable[[pd.DataFrame], str],
     read: tuple[Note, ...],
     index: str | None = None,
     value: str,
@@ -70,6 +71,7 @@ def _row(
         room="chain",
         caption=caption,
         see=see,
+        here=here,
         read=read,
         columns=(*FACTS, *columns),
         index=index,
@@ -97,13 +99,13 @@ UPDATE_METHOD = _row(
     name="update_method",
     short="‖ΔF‖ by method",
     caption="DeepNet Fig. 3(a) (journal version).",
-    see=(
-        "The accumulated update against the output's own size: at √(2d) an output that ends in a norm has nothing in "
-        "common with that of step 0 (without norms there is no such bound)."
-    ),
+    see="climbs step by step",
+    here=run_spans.update,
     read=(
         Note(
-            "In the paper's chain Post-LN without warm-up jumps at once and then stands still; warm-up or a better "
+            "The accumulated update against the output's own size: at √(2d) an output that ends in a norm has nothing "
+            "in common with that of step 0 (without norms there is no such bound). In the paper's chain Post-LN "
+            "without warm-up jumps at once and then stands still; warm-up or a better "
             "initialisation make it climb step by step."
         ),
         Note("Several seeds: the median in a band from the least to the greatest.", ("band",)),
@@ -166,7 +168,8 @@ LN_INPUT = _row(
     name="ln_input",
     short="LN input",
     caption="DeepNet Fig. 3(b) and 3(c) (journal version).",
-    see="A level line: what enters the norms keeps the size that it began with.",
+    see="level lines, what enters the norms keeps the size that it began with",
+    here=run_spans.ln_input,
     read=(
         Note(
             "First what enters those after a feed-forward, then after attention. √d is the length of a normalised "
@@ -204,7 +207,8 @@ LN_INPUT_OMEGA = _row(  # 1: the branch adds nothing; √2: branch and shortcut 
     name="ln_input_omega",
     short="LN input over ω√d",
     caption="DeepNet Fig. 3(b) and 3(c) (journal version), each sub-layer's input divided by ω√d.",
-    see="The same inputs, each over what its own shortcut gives.",
+    see="level lines near 1, the branch adds little to what its own shortcut gives",
+    here=run_spans.lengthened,
     read=(Note("The gradient through a norm shrinks as its input grows."),),
     value="relative",
     columns=("width", "origin", "step", "relative", "encoder", "decoder"),
@@ -271,10 +275,8 @@ GRAD_NORM = _row(
     name="grad_norm",
     short="Gradient by layer",
     caption="DeepNet Fig. 3(d) (journal version).",
-    see=(
-        "A curve that falls to the left by decades is a decoder whose lower layers receive almost no gradient: they do "
-        "not learn."
-    ),
+    see="level, every layer learns; one that falls to the left by decades has lower layers that do not",
+    here=run_spans.gradient,
     read=(
         Note("Layer 1 is the lowest."),
         Note(
@@ -313,10 +315,8 @@ GRAD_START = _row(
     name="grad_start",
     short="Gradient before training",
     caption="DeepNet Fig. 2(a) (journal version), all decoder layers.",
-    see=(
-        "Before any update nothing has exploded yet: what falls to the left here is lost by the wiring and the "
-        "initialisation alone."
-    ),
+    see="level before any update; what falls to the left here is lost by the wiring and the initialisation alone",
+    here=run_spans.gradient,
     read=(Note("One training batch a seed; several seeds: median in a band.", ("band",)),),
     index="layer",
     value="grad_norm",
@@ -366,7 +366,8 @@ GRAD_LAST = _row(
     name="grad_last",
     short="Gradient of the last layer",
     caption="DeepNet Fig. 2(b) (journal version).",
-    see="The gradient that the top layer receives.",
+    see="the same at every depth",
+    here=run_spans.top,
     read=(
         Note(
             "If exploding gradients were the root of the trouble it would be the unstable method's that is large; the "
@@ -420,9 +421,8 @@ VALIDATION_LOSS = _row(
     name="validation_loss",
     short="Validation loss",
     caption="DeepNet Fig. 2(c) (journal version); Very Deep Transformers (ADMIN) Fig. 2.",
-    see=(
-        "A model that knows nothing but how frequent each word is stands on the dashed line; a stuck one stays there."
-    ),
+    see="falls below the dashed line, where a model stands that knows only how frequent each word is",
+    here=run_spans.validation,
     read=(
         Note(
             "Label smoothing is part of both the loss and the dashed line. A run of fewer than 40 steps is read once, "
@@ -462,11 +462,14 @@ BRANCH_RATIO = _row(
     name="branch_ratio",
     short="Branch over shortcut",
     caption="Very Deep Transformers (ADMIN), §3: the two terms of eq. 2. Decoder, step 0.",
-    see=(
-        "At 1 a branch is as long as its shortcut: each sub-layer then halves what came before, and only the last few "
-        "make up the output."
+    see="falls like 1/√sub-layer, so that all have the same say",
+    here=run_spans.branches,
+    read=(
+        Note(
+            "At 1 a branch is as long as its shortcut: each sub-layer then halves what came before. Where the ratio "
+            "falls like 1/√sub-layer, all have the same say. Thin dotted: at the last step."
+        ),
     ),
-    read=(Note("Where the ratio falls like 1/√sub-layer, all have the same say. Thin dotted: at the last step."),),
     index="sublayer",
     value="branch_ratio",
     at_start=True,

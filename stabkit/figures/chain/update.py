@@ -14,6 +14,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from stabkit.figures.chain import run_spans
 from stabkit.figures.drawing import lettering, style
 from stabkit.figures.drawing.line_ends import End, label_ends
 from stabkit.figures.picture import Note, Picture, RunPicture
@@ -163,9 +164,11 @@ PICTURE: RunPicture = Picture(
     short="‖ΔF‖ by step",
     room="chain",
     caption="DeepNet Fig. 4 (journal version), against the step.",
-    see="Each panel is one method on the same scale; the heavier the line, the deeper the model.",
+    see="curves of one height, whatever the depth",
+    here=run_spans.update,
     read=(
         Note(
+            "Each panel is one method on the same scale; the heavier the line, the deeper the model. "
             "At √(2d) an output that ends in a norm has nothing left in common with that of step 0 (without norms "
             "there is no such bound); without warm-up every curve gets there, and how soon is what differs."
         ),

@@ -127,14 +127,23 @@ def _method(axes: Axes, method: str, rows: pd.DataFrame) -> list[Artist]:
     return [points, dotted]
 
 
+def here(frame: pd.DataFrame) -> str:
+    """How far the step moves the deepest of each curve, as a multiple of its shallowest; the median over seeds."""
+    deepest = frame[frame["layers"] == frame.groupby(["label", "condition"])["layers"].transform("max")]
+    told = [
+        f"{listed(label, condition)} {short(centre(rows['relative']))} times at {rows['depth'].iloc[0]}"
+        for (label, condition), rows in deepest.groupby(["label", "condition"], sort=False)
+    ]
+    return ", ".join(told)
+
+
 PICTURE: RunPicture = Picture(
     name="goal",
     short="GOAL of DeepNet §3.3",
     room="depth",
     caption="DeepNet §3.3, GOAL: not drawn in the paper.",
-    see=(
-        "The level line is the GOAL that α and β are derived from: one SGD step moves the output as far at every depth."
-    ),
+    see="level, the GOAL that α and β are derived from: one SGD step moves the output as far at every depth",
+    here=here,
     read=(
         Note(
             "Drawn: ‖ΔF‖/η over its value in the shallowest model, a thin line a seed, points their median. Dotted: "

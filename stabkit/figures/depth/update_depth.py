@@ -99,6 +99,18 @@ def _layers(lines: pd.DataFrame) -> str:
     return f"{int(lines['shallowest'].min())}–{int(lines['deepest'].max())} layers{seeds}"
 
 
+MOST_TOLD = 6
+"""Exponents under a picture."""
+
+
+def exponents(frame: pd.DataFrame, *, ceiling: bool = True) -> str:
+    """`DeepNorm as N^0.53, Post-LN as N^1.1`: of every curve that has a fit, the least first; "" without one."""
+    lines = fit(frame, ceiling=ceiling).sort_values("exponent", kind="stable")
+    told = [f"{listed(line.label, line.condition)} as N^{line.exponent:.2f}" for line in lines.itertuples()]
+    many = [*told[:MOST_TOLD], f"{len(told) - MOST_TOLD} more"] if len(told) > MOST_TOLD else told
+    return ", ".join(many).replace("N^-", "N^−")
+
+
 def alt(frame: pd.DataFrame) -> str:
     step = int(frame["reference_step"].iloc[0])
     parts = []
@@ -234,7 +246,8 @@ PICTURE: RunPicture = Picture(
     short="‖ΔF‖ by depth",
     room="depth",
     caption="DeepNet Fig. 4 (journal version), against the depth.",
-    see="A horizontal line would be an update that depth does not change; slope 1 is growth in proportion to depth.",
+    see="a horizontal line, which depth does not change (slope 1 is growth in proportion to depth)",
+    here=exponents,
     read=(
         Note("Points: median over seeds in a band from the least to the greatest.", ("band",)),
         Note(

@@ -274,18 +274,12 @@ def _unit(name: str, link: LinkVerdict) -> str:
     return f"{UNITS[name]}{when}" if link.evidence else ""
 
 
-WIDE = 0.5
-"""Of an exponent's interval: wider than this and than the exponent itself it says nothing."""
-
-
 def _with_depth(link: LinkVerdict) -> str:
     if link.saturated:
         return "saturated"
     if link.fit is None:
         return "–"
-    one = all(len(point.seeds) == 1 for point in link.evidence)
-    wide = link.fit.high - link.fit.low > max(WIDE, abs(link.fit.exponent))
-    return "–, one seed" if one and wide else law(link.fit)
+    return "–, one seed" if link.fit.vague else law(link.fit)
 
 
 def anatomy(cells: Sequence[ModelCell]) -> list[dict[str, str]]:

@@ -73,10 +73,13 @@ def in_short(verdicts: Matrix) -> str:
     if len(words) == 1:
         (word,) = words
         depths = "every depth" if len(verdicts.depths) > 1 else verdicts.depths[0]
-        verb = VERBS[word]
+        if word == "out of range":
+            axes = {axis for row in rows for cell in row.cells for axis in cell.axes}
+            hidden = "Its warm-up hides the answer; `--warmup 0` gives it."
+            return hidden if WARMUP in axes else "Out of the forecast's range: no forecast is given."
         return fitting(
-            f"{several(names, len(names), kind)} {verb[len(names) > 1]} at {depths}.",
-            f"All {len(names)} {kind} {verb[1]} at {depths}.",
+            f"{several(names, len(names), kind)} {_verb(word, len(names))} at {depths}.",
+            f"All {len(names)} {kind} {_verb(word, 2)} at {depths}.",
         )
     deepest = max(i for row in rows for i, cell in enumerate(row.cells) if cell.verdict not in WITHOUT)
     by: dict[str, list[str]] = {}
@@ -84,13 +87,13 @@ def in_short(verdicts: Matrix) -> str:
         if (verdict := row.cells[deepest].verdict) not in WITHOUT:
             by.setdefault(str(verdict), []).append(name)
     of = sum(map(len, by.values()))
-    ranked = sorted(by.items(), key=lambda item: list(VERBS).index(item[0]))
-    named = [f"{several(labels, of, kind)} {VERBS[word][len(labels) > 1]}" for word, labels in ranked]
+    ranked = sorted(by.items(), key=lambda item: [*VERBS, item[0]].index(item[0]))
+    named = [f"{several(labels, of, kind)} {_verb(word, len(labels))}" for word, labels in ranked]
     alone = [
-        f"{labels[0]} {VERBS[word][0]}" if len(labels) == 1 else f"{len(labels)} {kind} {VERBS[word][1]}"
+        f"{labels[0]} {_verb(word, 1)}" if len(labels) == 1 else f"{len(labels)} {kind} {_verb(word, 2)}"
         for word, labels in ranked
     ]
-    counted = [f"{len(labels)} {VERBS[word][len(labels) > 1]}" for word, labels in ranked]
+    counted = [f"{len(labels)} {_verb(word, len(labels))}" for word, labels in ranked]
     at = f"At {verdicts.depths[deepest]}"
     return fitting(
         f"{at} {'; '.join(named)}.",
@@ -98,6 +101,10 @@ def in_short(verdicts: Matrix) -> str:
         f"{at}, of {of} {kind}, {', '.join(counted)}.",
         f"{at} {counted[0]} of {of}.",
     )
+
+
+def _verb(word: str, count: int) -> str:
+    return VERBS.get(word, (word, word))[count > 1]
 
 
 def _near(verdicts: Matrix) -> str:
@@ -137,7 +144,7 @@ def _fate(fate: Sequence[str | None], depths: Sequence[str], many: bool) -> str:
     """`likely train at every depth`, `trains to 18L-18L, is stuck from 50L-50L on`."""
     held = [(word, depth) for word, depth in zip(fate, depths, strict=True) if word]
     runs = [(word, [depth for _, depth in names]) for word, names in groupby(held, lambda pair: pair[0])]
-    verb = [VERBS.get(word, (word, word))[many] for word, _ in runs]
+    verb = [_verb(word, 1 + many) for word, _ in runs]
     if len(runs) == 1:
         return f"{verb[0]} at {'every depth' if len(runs[0][1]) > 1 else runs[0][1][0]}"
     parts = []

@@ -45,7 +45,7 @@ from stabkit.results.own.cell import ModelCell
 from stabkit.results.own.forecast import OwnForecast, forecast, ours
 from stabkit.results.own.link import Evidence, LinkVerdict, Word, worst
 from stabkit.results.own.measured import TOP, loss_fall, ramp_information
-from stabkit.results.words import grows, law, power_law, share, times, updates
+from stabkit.results.words import grows, law, share, times, updates, with_depth
 
 MOST_UNREACHED = 0.5
 """Of the sub-layers: more with a matrix that no gradient ever arrives at, and the model does not train as it stands."""
@@ -167,7 +167,7 @@ def _stream_of(stack: str, cells: Sequence[ModelCell], limits: Limits) -> LinkVe
             why = f"the {_whose(stack, cells)}residual stream is beyond what {kind} holds{_at(deepest)}"
     elif normed and not falls:
         share = min(cell.dilution(stack) for cell in last)
-        how = f"; with depth it goes as {law(fit)}" if fit is not None else ""
+        how = f"; {with_depth(fit)}" if fit is not None else ""
         least = f", and upper branches weigh {share:.2g} of what lower ones do" if share > 0 else ""
         why = f"{said}{how}; the norm at the end divides that out{least}"
         if 0 < share < limits.share and level > limits.far:
@@ -183,11 +183,12 @@ def _stream_of(stack: str, cells: Sequence[ModelCell], limits: Limits) -> LinkVe
         word, limit = "fail", limits.a_layer
         why = f"{said}, exponentially with depth: by {100 * (fit.factor - 1):+.0f} % a layer"
     else:
-        why = f"{said}; with depth it goes as {power_law(fit)}{f', or nearer {law(fit)}' * fit.exponential}"
+        why = f"{said}; {with_depth(fit)}"
         if fit.low > limits.stream or fit.high < -limits.stream:
             word, why = "fail", f"{why}: more than branches that add up, however aligned"
         elif fit.high > limits.stream or fit.low < -limits.stream:
-            word, why = "cannot tell", f"{why}, which contains {limits.stream:g}: more seeds or depths would tell"
+            within = "" if fit.vague else f", and N^{limits.stream:g} lies within that"
+            word, why = "cannot tell", f"{why}{within}: more seeds or depths would tell"
     return LinkVerdict(
         verdict=word, why=why, level=level, limit=limit, step=0, fit=fit, certain=certain, evidence=evidence,
         healthy=ours().healthy("growth", level),
@@ -205,7 +206,7 @@ def _update(cells: Sequence[ModelCell]) -> LinkVerdict:
         why = f"after {updates(step)} the output's movement is no number"
     elif saturated and evidence[0].value <= SATURATED:
         why = f"{why}, {share(evidence[0].value)}{_at(evidence[0].depth)}"
-    elif not saturated and fit is not None:
+    elif not saturated and fit is not None and not fit.vague:
         why = f"{why}, as {law(fit)}"
     return LinkVerdict(
         verdict="pass", why=why, level=level, limit=math.nan, step=step, fit=None if saturated else fit,
