@@ -100,7 +100,7 @@ def test_a_headline_names_the_deepest_depth_and_counts_where_names_are_too_long(
     assert in_short(matrix(told("deepnorm", 0.95, 0.95))) == "DeepNorm likely trains at every depth."
     names = ("pre-ln", "deepnorm", "admin", "residual", "rezero", "sub-ln", "dyt", "keel", "peri-ln", "mix-ln")
     many = matrix([run for i, name in enumerate(names) for run in told(name, (0.95, 0.02)[i % 2])])
-    assert in_short(many) == "At 6L-6L 5 methods likely train; 5 methods are likely stuck."
+    assert in_short(many) == "At 6L-6L 5 of 10 methods likely train; 5 of 10 methods are likely stuck."
 
 
 def test_no_headline_is_longer_than_a_line() -> None:
