@@ -14,6 +14,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TextIO, cast
 
+from rich.box import HEAVY_HEAD
+from rich.cells import cell_len
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -70,19 +72,46 @@ class Styled:
         return self.text
 
 
+LONGEST = 40
+"""Characters of a word that a column keeps whole."""
+
+
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """A table as wide as it needs to be; a cell that is `Styled` in its colour."""
-    grid = Table(title=escape(title), title_justify="left", title_style="bold", show_edge=False, pad_edge=False)
+    """A table as wide as it needs to be; a cell that is `Styled` in its colour. No word is broken that is shorter than
+    LONGEST: where the lines between columns leave too little room for that they go."""
+    out = _out()
+    text = textwrap.fill(plain(title), max(40, out.width), break_on_hyphens=False)
+    out.print(f"[bold]{escape(text)}[/]", soft_wrap=True, highlight=False)
+    out.print(grid(columns, rows, out.width))
+
+
+def grid(columns: Sequence[str], rows: Sequence[Sequence[object]], width: int) -> Table:
+    """The table itself, for a terminal of this width."""
+    texts = [
+        [line for cell in (name, *(row[i] for row in rows)) for line in str(cell).split("\n")]
+        for i, name in enumerate(columns)
+    ]
+    whole = [max(map(cell_len, lines)) for lines in texts]
+    least = [max((cell_len(word) for line in lines for word in line.split()), default=0) for lines in texts]
+    least = [*whole[:1], *(min(LONGEST, word) for word in least[1:])]  # the first is not broken at all
+    lines, spaces = 3 * (len(columns) - 1), 2 * (len(columns) - 1)
+    tight = sum(least) + lines > width or sum(whole) + spaces <= width < sum(whole) + lines
+    made = Table(
+        show_edge=False,
+        pad_edge=False,
+        box=None if tight else HEAVY_HEAD,
+        padding=(0, 2, 0, 0) if tight else (0, 1),
+    )
     for i, name in enumerate(columns):
-        grid.add_column(escape(name), overflow="fold", no_wrap=i == 0)
+        made.add_column(escape(name), overflow="fold", no_wrap=i == 0, min_width=least[i])
     for row in rows:
         cells = []
         for cell in row:
             text = "\n".join(plain(line) for line in str(cell).split("\n"))
             style = cell.style if isinstance(cell, Styled) else ""
             cells.append(f"[{style}]{escape(text)}[/]" if style else escape(text))
-        grid.add_row(*cells)
-    _out().print(grid)
+        made.add_row(*cells)
+    return made
 
 
 def columns(title: str, head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:

@@ -6,7 +6,7 @@ import dataclasses
 import math
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -15,6 +15,7 @@ from rich.markup import escape
 from stabkit.cli import console
 from stabkit.cli.console import err, note, plain, warn
 from stabkit.errors import StabkitError
+from stabkit.figures.shared.words import listed
 from stabkit.paper.item import Item
 from stabkit.report.json_document import seconds_a_step
 from stabkit.results.records import lacking
@@ -72,9 +73,13 @@ class Screen:
     def training(
         self, plan: Plan[RunSpec, Run], workers: int
     ) -> Iterator[tuple[Tell, Callable[[RunSpec, Run | Lost], None]]]:
-        """Bars, or lines; a run's line says how it ended."""
+        """The table of what has ended above bars, or lines; a run's line says how it ended."""
+        from stabkit.cli import board
+
         seconds = sum(map(cost.seconds, plan.missing)) / workers
-        with progress(len(plan.missing), seconds, self.quiet) as bars:
+        names = {} if self.quiet else board.names(plan.specs)
+        shown = None if self.quiet or self._round is not None else board.Board(plan.specs, plan.ready.values())
+        with progress(len(plan.missing), seconds, self.quiet, names, shown) as bars:
 
             def event(event: Event) -> None:
                 self._begun()
@@ -82,6 +87,8 @@ class Screen:
 
             def ended(spec: RunSpec, ending: Run | Lost) -> None:
                 self._begun()
+                if shown is not None:
+                    shown.ended(spec, ending)
                 bars.finished(*finished(spec, ending, workers))
 
             yield event, ended
@@ -154,8 +161,11 @@ class Progress(Protocol):
 
 
 @contextmanager
-def progress(runs: int, seconds: float, quiet: bool) -> Iterator[Progress]:
-    """Live bars on a terminal, one line a finished run elsewhere, nothing when quiet.
+def progress(
+    runs: int, seconds: float, quiet: bool, names: Mapping[str, str] = {}, above: Any = None
+) -> Iterator[Progress]:
+    """Live bars on a terminal, under what is shown `above` them; one line a finished run elsewhere, nothing when quiet.
+    `names`: what a run is called there, by its id.
 
     `seconds` is the estimated work of all runs: the whole bar advances by each run's share of it, so that its ETA holds
     although runs differ a hundredfold.
@@ -163,9 +173,9 @@ def progress(runs: int, seconds: float, quiet: bool) -> Iterator[Progress]:
     if quiet:
         yield _Quiet()
     elif sys.stderr is None or not sys.stderr.isatty():
-        yield _Lines(runs)
+        yield _Lines(runs, names)
     else:
-        with _bars(runs, seconds) as bars:
+        with _bars(runs, seconds, names, above) as bars:
             yield bars
 
 
@@ -208,8 +218,8 @@ class _Lines:
     EVERY = 60.0
     """Seconds between two lines about one run that is still training."""
 
-    def __init__(self, runs: int) -> None:
-        self.runs, self.done = runs, 0
+    def __init__(self, runs: int, names: Mapping[str, str] = {}) -> None:
+        self.runs, self.done, self.names = runs, 0, names
         self.pace = _Pace()
         self.told: dict[str, float] = {}
 
@@ -222,19 +232,24 @@ class _Lines:
             self.told[event["id"]] = now
             left = seconds * (event["steps"] - event["step"])
             note(
-                f"{event['id']}  step {event['step']} of {event['steps']}, loss {_loss(event)}, "
+                f"{self.names.get(event['id'], event['id'])}  step {event['step']} of {event['steps']}, loss "
+                f"{_loss(event)}, "
                 f"{1000 * seconds:.0f} ms a step, {cost.duration(left)} left"
             )
 
     def finished(self, run_id: str, line: str, seconds: float) -> None:
         self.done += 1
-        note(f"[{self.done}/{self.runs}] {run_id}  {line}")
+        note(f"[{self.done}/{self.runs}] {self.names.get(run_id, run_id)}  {line}")
 
 
 class _Bars:
-    def __init__(self, bars: Any, runs: int, seconds: float) -> None:
-        self.bars, self.runs, self.done, self.total = bars, runs, 0, seconds
-        self.passed, self.pace = 0.0, _Pace()
+    EVERY = 0.1
+    """Seconds between two drawings. They are drawn from here alone: what is printed while a thread of rich's own draws
+    leaves lines behind where the table has grown or a bar has gone."""
+
+    def __init__(self, bars: Any, runs: int, seconds: float, names: Mapping[str, str]) -> None:
+        self.bars, self.runs, self.done, self.total, self.names = bars, runs, 0, seconds, names
+        self.passed, self.drawn = 0.0, -math.inf
         self.whole = bars.add_task("all runs", total=max(seconds, 1e-9), note=f"0/{runs}")
         self.tasks: dict[str, Any] = {}
 
@@ -243,11 +258,14 @@ class _Bars:
             return
         run_id = event["id"]
         if run_id not in self.tasks:
-            self.tasks[run_id] = self.bars.add_task(escape(run_id), total=event["steps"], note="")
-        seconds = self.pace.of(event, time.monotonic())
-        speed = f"  {1000 * seconds:.0f} ms a step" if seconds == seconds else ""
-        line = f"step {event['step']}  loss {_loss(event)}{speed}"
+            self.tasks[run_id] = self.bars.add_task(
+                escape(self.names.get(run_id, run_id)), total=event["steps"], note=""
+            )
+        line = f"step {event['step']}, loss {_loss(event)}"
         self.bars.update(self.tasks[run_id], completed=event["step"], note=line)
+        if (now := time.monotonic()) - self.drawn > self.EVERY:
+            self.drawn = now
+            self.bars.refresh()
 
     def finished(self, run_id: str, line: str, seconds: float) -> None:
         self.done += 1
@@ -255,24 +273,34 @@ class _Bars:
         if run_id in self.tasks:
             self.bars.remove_task(self.tasks.pop(run_id))
         self.bars.update(self.whole, completed=self.passed, note=f"{self.done}/{self.runs}")
-        self.bars.console.print(f"{escape(run_id)}  {escape(plain(line))}", highlight=False, soft_wrap=True)
+        name = self.names.get(run_id, run_id)
+        self.bars.refresh()
+        self.bars.console.print(f"{escape(name)}  {escape(plain(line))}", highlight=False, soft_wrap=True)
 
 
 @contextmanager
-def _bars(runs: int, seconds: float) -> Iterator[_Bars]:
-    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+def _bars(runs: int, seconds: float, names: Mapping[str, str], above: Any) -> Iterator[_Bars]:
+    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as RichProgress
 
     columns = (
         TextColumn("{task.description}"),
-        BarColumn(bar_width=None),
+        BarColumn(bar_width=12),
         TextColumn("{task.fields[note]}"),
-        TimeElapsedColumn(),
+        TimeRemainingColumn(compact=True),
         TextColumn("left"),
-        TimeRemainingColumn(),
     )
-    with RichProgress(*columns, console=err(), transient=True, expand=True) as bars:
-        yield _Bars(bars, runs, seconds)
+
+    class _WithTable(RichProgress):
+        """The bars, and what stands above them."""
+
+        def get_renderables(self) -> Iterator[Any]:
+            if above is not None:
+                yield above
+            yield from super().get_renderables()
+
+    with _WithTable(*columns, console=err(), transient=True, auto_refresh=False) as bars:
+        yield _Bars(bars, runs, seconds, names)
 
 
 def reuse(plan: Plan[RunSpec, Run]) -> str:
@@ -285,10 +313,12 @@ def reuse(plan: Plan[RunSpec, Run]) -> str:
 
 def finished(spec: RunSpec, ending: Run | Lost, workers: int) -> tuple[str, str, float]:
     """(run id, what became of it and how long an update took, its share of the whole in seconds) for the progress."""
+    from stabkit.cli.board import forecast
+
     if isinstance(ending, Run):
         stopped = ending.outcome.steps
         early = f" (ended at step {stopped} of {spec.train.steps})" if stopped < spec.train.steps else ""
-        words = f"{ending.outcome.word}{early}  {_milliseconds(ending)}"
+        words = f"{listed(f'{ending.outcome.word}{early}', forecast(ending))}  {_milliseconds(ending)}"
     else:
         words = f"failed: {ending.text}"
     return spec.run_id, words, cost.seconds(spec) / workers

@@ -61,6 +61,9 @@ def parsed(options: Options, making: Making) -> tuple[tuple[Grid, ...], Request]
     checkpoint_every = None if every == "auto" else ranges.whole("--checkpoint-every", every, 0, 10_000_000)
     files = own.Files()
     chosen, notes = model.chosen(options["models"], depths, made, recipe, train.optimizer, files)
+    if not train.steps:
+        warmups = (min(warmups),)  # no update has a rate
+        notes = (*notes, "--steps 0 makes no update: it measures the model before training, and judges nothing")
     probes = own.probes(ranges.names("--probes", options["probes"] or ()), files, depths[0])
     if recipe == "paper":
         model.own_recipe(options["given"], options)

@@ -34,7 +34,8 @@ def test_the_sentence_the_table_and_the_page(inline, tmp_path):
     done = probe("flat", tmp_path, seeds="0..2")
     assert done.returncode == 0, done.stderr
     said = "Whether flat at 8 layers trains cannot be told: a forecast needs 16 updates, and no more."
-    assert " ".join(done.stdout.split()).startswith(said)
+    told = " ".join(done.stdout.split())
+    assert told.index("━") < told.index(said) < told.index("report:") < told.index("next:")
     for link in ("Stream", "Update", "Gradient", "Tokens", "Loss", "Finite"):
         assert link in done.stdout
     (page,) = (tmp_path / "reports").glob("probe-*.html")

@@ -16,6 +16,7 @@ from stabkit.spec import ModelConfig, RunSpec, TrainConfig
 from stabkit.tasks.text import ParallelText
 from studies import study
 from studies.findings import judges, page
+from studies.findings.design import TIMES
 from studies.near import page as near
 from studies.study import Design, begun, doubled
 from studies.unseen_text import others
@@ -129,7 +130,7 @@ def test_embeddings_rates_are_compared_at_each_methods_best_factor_and_not_at_an
     def searched(best, rate=2e-3):
         made = []
         for key, least in (("own-pre-ln-embedding", 5.1), ("own-depth-mup-embedding", 5.0)):
-            for factor in (1, 2, 4, 8, 16):
+            for factor in TIMES:
                 loss = least + 0.2 * (factor != best)
                 ends = [
                     {"unseen": loss, "rate": rate, "profile": SimpleNamespace(loss=loss + s / 10)} for s in (1, 2, 3)
@@ -139,7 +140,8 @@ def test_embeddings_rates_are_compared_at_each_methods_best_factor_and_not_at_an
 
     inside = judges.own_embedding(searched(4))
     assert inside.word == "holds" and "Pre-LN 0.002, embedding 0.008" in inside.numbers
-    assert judges.own_embedding(searched(16)).word == "undecided" and judges.own_embedding(searched(4)[15:]).word
+    assert judges.own_embedding(searched(TIMES[-1])).word == "undecided"
+    assert judges.own_embedding(searched(4)[3 * len(TIMES) :]).word
     assert judges.own_embedding(searched(4, rate=1.25e-4)).numbers.endswith("at an end)")
 
 

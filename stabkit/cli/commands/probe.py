@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from stabkit import api
 from stabkit.cli import console
 from stabkit.cli.command import Invocation
@@ -27,8 +29,7 @@ def probe(invocation: Invocation) -> None:
         body = links.body(result.judged, result.done, result.request, page)
         console.document(json_document.text({"schema": json_document.SCHEMA, **body}))
     else:
-        _table(result, quiet=invocation.flag("quiet"))
-        console.say(f"report: {page}")
+        _table(result, page, quiet=invocation.flag("quiet"))
     _end(result, strict=invocation.flag("strict"), no_fail=invocation.flag("no_fail"))
 
 
@@ -48,14 +49,14 @@ def _coordinates(result: CoordinatesResult, *, json: bool, strict: bool) -> None
         }
         console.document(json_document.text(body))
     else:
-        console.paragraph(result.verdict)
-        console.say()
         heads = ("width", *map(str, page.widths(result.found)), "exponent", "verdict")
         console.table(
             "Size a coordinate",
             heads,
             [(name, *sizes, law, said) for name, _, sizes, law, said in page.rows(result.found)],
         )
+        console.say()
+        console.paragraph(result.verdict)
         console.say(f"report: {result.page}")
     if result.failed:
         spec, first = result.failed[0]
@@ -79,11 +80,9 @@ def _end(result: ProbeResult, *, strict: bool, no_fail: bool) -> None:
         raise Undecided(f"{worst.word}: --strict asks for a model that is likely to train")
 
 
-def _table(result: ProbeResult, *, quiet: bool) -> None:
-    """The sentence, the links of every rate, the changes that were tried, and what to do next."""
+def _table(result: ProbeResult, page: Path, *, quiet: bool) -> None:
+    """The links of every rate, the changes that were tried, the sentence, the page, and what to do next."""
     judged, done = result.judged, result.done
-    console.paragraph(result.verdict)
-    console.say()
     for row in links.rates(judged):
         console.table(
             f"At {row['name']}: {row['word']}",
@@ -92,12 +91,16 @@ def _table(result: ProbeResult, *, quiet: bool) -> None:
         )
         units = (f"{link['name']}: {link['unit']}" for link in row["links"] if link["unit"])
         console.paragraph(f"{'; '.join(units)}. Geometric means over seeds.")
+        console.say()
     if tried := links.cures(judged):
         rows = [(one["change"], one["word"], one["probability"]) for one in tried]
-        console.table("Changes tried at the deepest", ("change", "word", "probability"), rows)
+        console.table("Changes tried at the deepest", ("change", "forecast", "probability"), rows)
+        console.say()
     for note in () if quiet else links.notes(judged.cells):
         console.paragraph(f"note: {note}")
     if done.reused and not quiet:
         console.say(f"{done.reused} of {len(judged.cells)} cached; --fresh probes them again")
+    console.paragraph(result.verdict)
+    console.say(f"report: {page}")
     if not quiet:
         console.say(f"next: {links.following(judged, result.request)}")

@@ -60,8 +60,6 @@ def _plan(invocation: Invocation) -> None:
 
 
 def _table(tolerances: Sequence[Tolerance], fits: Sequence[Exponent], answer: str) -> None:
-    console.paragraph(answer)
-    console.say()
     from stabkit.report.tolerance import cells
 
     heads, rows = cells(tolerances)
@@ -73,3 +71,5 @@ def _table(tolerances: Sequence[Tolerance], fits: Sequence[Exponent], answer: st
     for fit in fits:
         name = "N" if fit.axis == "depth" else "d"
         console.say(f"{fit.label}: η* ∝ {name}^−{fit.p:.2f} ({fit.low:.2f} to {fit.high:.2f} over {fit.seeds} seeds)")
+    console.say()
+    console.paragraph(answer)

@@ -72,10 +72,6 @@ def _table(result: TransferResult) -> None:
     from stabkit.report import transfer as page
 
     searched = result.searched
-    console.paragraph(result.verdict)
-    for sentence in page.sentences(searched):
-        console.paragraph(sentence)
-    console.say()
     axis = searched.plan.axis
     console.table(
         f"By {axis}",
@@ -90,6 +86,10 @@ def _table(result: TransferResult) -> None:
     if predicted := page.predictions(searched):
         sizes = [f"at {size}" for size in searched.plan.predict]
         console.table("Predicted by that law, not tried", ("", *sizes), [(label, *rates) for label, rates in predicted])
+    console.say()
+    console.paragraph(result.verdict)
+    for sentence in page.sentences(searched):
+        console.paragraph(sentence)
     for note in searched.notes:
         console.warn(note)
     if searched.left:

@@ -210,6 +210,12 @@ def draw(frame: pd.DataFrame) -> Figure:
         x = NAMES / style.WIDTH + place * (1 - NAMES / style.WIDTH) / 4
         figure.text(x, 1 - 0.16 / height, "▬", color=SHADES[link], fontsize=9, va="center")
         figure.text(x + 0.018, 1 - 0.16 / height, LINKS[link], fontsize=7.5, va="center")
+    if len(shapes) > 1:
+        half, wide, below = (style.WIDTH - NAMES) / 2, (style.WIDTH - NAMES - 0.1) / len(shapes), 0.3
+        tall = ROW * len(rows) + HEAD - below + 0.22  # without the axis' label
+        legend: list[list[style.Cut]] = [[(NAMES + place * half - 0.05, 0.0, half, below)] for place in range(2)]
+        columns = [NAMES + place * wide for place in range(len(shapes))]
+        style.windows(figure, [*legend, *([(0.0, below, NAMES, tall), (left, below, wide, tall)] for left in columns)])
     return figure
 
 

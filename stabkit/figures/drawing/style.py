@@ -47,7 +47,7 @@ MOST_PANELS = 12
 """Small multiples in one picture; of more, eleven evenly chosen ones and a note."""
 
 MARK = "stabkit:"
-"""What the group id of a marked artist begins with."""
+"""What the group id of a marked artist begins with, and that of a figure with windows."""
 
 RC: dict[str, Any] = {
     "font.family": "DejaVu Sans",
@@ -120,6 +120,16 @@ def kept(groups: Sequence[Group]) -> tuple[list[Group], int]:
         return list(groups), 0
     chosen = points.evenly(groups, MOST_PANELS - 1)
     return chosen, len(groups) - len(chosen)
+
+
+Cut = tuple[float, float, float, float]
+"""A part of a picture: left, top, width, height, in inches from its upper left corner."""
+
+
+def windows(figure: Figure, cuts: Sequence[Sequence[Cut]]) -> None:
+    """What stands below one another where the picture is wider than the screen: each window is of cuts set beside each
+    other. Of panels that are axes of their own the page finds them itself."""
+    figure.set_gid(MARK + json.dumps([[[round(72 * size) for size in cut] for cut in window] for window in cuts]))
 
 
 def panels(

@@ -41,10 +41,13 @@ def to_page(figure: Figure, name: str = "") -> tuple[str, list[dict[str, Any]]]:
     Equal figures give equal bytes.
     """
     marked, known = _marks(figure)
+    panels, windows = _panels(figure), figure.get_gid()
     root = ET.fromstring(_bytes(figure, marked, known, "svg", **PAGE, svg_hashsalt=f"stabkit {name}"))
-    _tidy(root, {f"mark{i}": info for i, info in enumerate(known)})
+    _tidy(root, {f"mark{i}": info for i, info in enumerate(known)}, panels)
     root.attrib = {
         "xmlns": "http://www.w3.org/2000/svg",
+        **({"id": f"drawn-{name}"} if panels or windows else {}),
+        **({"data-windows": windows.removeprefix(style.MARK)} if windows else {}),
         "viewBox": root.attrib["viewBox"],
         "width": root.attrib["width"].removesuffix("pt"),
         "height": root.attrib["height"].removesuffix("pt"),
@@ -55,6 +58,21 @@ def to_page(figure: Figure, name: str = "") -> tuple[str, list[dict[str, Any]]]:
         if info["name"] and isinstance(artist, Line2D)
     ]
     return ET.tostring(root, encoding="unicode"), [curve for curve in curves if curve["p"]]
+
+
+def _panels(figure: Figure) -> Mapping[str, str]:
+    """{id of its group: `x y width height` of its frame in the svg's units} of every panel, where there are several:
+    the page's script sets them below one another on a phone."""
+    if len(figure.axes) < 2:
+        return {}
+    wide, high = (72 * size for size in figure.get_size_inches())
+    frames = {}
+    for i, axes in enumerate(figure.axes):
+        axes.set_gid(f"panel{i}")
+        box = axes.get_position()
+        numbers = (box.x0 * wide, (1 - box.y1) * high, box.width * wide, box.height * high)
+        frames[f"panel{i}"] = " ".join(f"{number:.0f}" for number in numbers)
+    return frames
 
 
 def _marks(figure: Figure) -> tuple[list[Artist], list[dict[str, Any]]]:
@@ -113,7 +131,7 @@ def save(figure: Figure, path: Path) -> None:
     write_file(path, to_bytes(figure, path.suffix.lstrip(".").lower()))
 
 
-def _tidy(element: ET.Element, marks: Mapping[str, Mapping[str, Any]]) -> None:
+def _tidy(element: ET.Element, marks: Mapping[str, Mapping[str, Any]], panels: Mapping[str, str]) -> None:
     """Namespaces off the names, our ink to `currentColor`, marks to their methods, numbers to two decimals."""
     element.tag = element.tag.rpartition("}")[2]
     attributes: dict[str, str] = {}
@@ -121,7 +139,9 @@ def _tidy(element: ET.Element, marks: Mapping[str, Mapping[str, Any]]) -> None:
         key = key.rpartition("}")[2]
         if key == "id":
             if element.tag == "g":
-                if value in marks:
+                if value in panels:
+                    attributes["data-panel"] = panels[value]
+                elif value in marks:
                     attributes["data-legend" if marks[value]["legend"] else "data-method"] = str(marks[value]["method"])
                 continue  # matplotlib numbers its groups from 1 in every picture
         elif key == "style":
@@ -141,7 +161,7 @@ def _tidy(element: ET.Element, marks: Mapping[str, Mapping[str, Any]]) -> None:
         if empty or child.tag.rpartition("}")[2] in ("metadata", "style", "title"):
             element.remove(child)
         else:
-            _tidy(child, marks)
+            _tidy(child, marks, panels)
             child.tail = None if not (child.tail or "").strip() else child.tail
 
 

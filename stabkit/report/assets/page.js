@@ -92,6 +92,83 @@ addEventListener("beforeprint", () => {
 });
 addEventListener("afterprint", () => { for (const each of folded) each.open = false; });
 
+// On a phone the panels of a picture stand below one another: each is a window onto the drawing, with the labels of its
+// row's first panel where it has none of its own.
+const phone = matchMedia("(max-width: 40rem)");
+
+function windows(svg) {
+  if (svg.dataset.windows) return JSON.parse(svg.dataset.windows);
+  const box = svg.getBoundingClientRect(), scale = svg.viewBox.baseVal.width / box.width, wide = svg.viewBox.baseVal.width;
+  const panels = [...svg.querySelectorAll("[data-panel]")].map((group) => {
+    const [x, y, w, h] = group.dataset.panel.split(" ").map(Number);
+    let [left, top, right, bottom] = [x, y, x + w, y + h];
+    for (const text of group.querySelectorAll("text")) {
+      const at = text.getBoundingClientRect();
+      if (!at.width) continue;
+      left = Math.min(left, (at.left - box.left) * scale);
+      top = Math.min(top, (at.top - box.top) * scale);
+      right = Math.max(right, (at.right - box.left) * scale);
+      bottom = Math.max(bottom, (at.bottom - box.top) * scale);
+    }
+    return {x, y, w, left: Math.max(0, left - 3), top: Math.max(0, top - 3), right: Math.min(wide, right + 3), bottom: bottom + 3};
+  }).sort((a, b) => a.y - b.y || a.x - b.x);
+  const whole = panels.filter((panel) => panel.w >= 60);
+  for (const bar of panels.filter((panel) => panel.w < 60)) { // a scale of colours goes with the panel at its left
+    const host = whole.filter((panel) => panel.x < bar.x && Math.abs(panel.y - bar.y) < 9).at(-1);
+    if (host) host.right = Math.max(host.right, bar.right);
+  }
+  const lines = []; // what stands over a row, or is a legend of all
+  for (const text of svg.querySelectorAll("text")) {
+    const at = text.getBoundingClientRect();
+    if (text.closest("[data-panel]") || !at.width) continue;
+    const top = (at.top - box.top) * scale - 2, line = lines.find((other) => Math.abs(other.top - top) < 9) ?? {top, left: wide, right: 0, bottom: 0};
+    if (!lines.includes(line)) lines.push(line);
+    line.left = Math.min(line.left, Math.max(0, (at.left - box.left) * scale - 20));
+    line.right = Math.max(line.right, (at.right - box.left) * scale + 3);
+    line.bottom = Math.max(line.bottom, (at.bottom - box.top) * scale + 2);
+  }
+  const heads = lines.map((line) => [line.top, [[line.left, line.top, Math.max(300, line.right - line.left), line.bottom - line.top]]]);
+  return [...heads, ...whole.map((panel) => [panel.top, cuts(panel)])].sort((a, b) => a[0] - b[0]).map((each) => each[1]);
+
+  function cuts(panel) {
+    const first = whole.find((other) => Math.abs(other.y - panel.y) < 9), bare = panel !== first && panel.x - panel.left < 15;
+    const cut = [panel.left, panel.top, panel.right - panel.left, panel.bottom - panel.top];
+    return bare ? [[first.left, panel.top, first.x - first.left, cut[3]], [panel.x, panel.top, panel.right - panel.x, cut[3]]] : [cut];
+  }
+}
+
+function pile(svg) {
+  const drawing = svg.parentElement, old = drawing.querySelector(".pile");
+  const many = svg.dataset.windows || svg.querySelectorAll("[data-panel]").length > 1;
+  if (!phone.matches || !many || !svg.id || drawing.parentElement.querySelector("[data-turn]")) {
+    old?.remove();
+    drawing.classList.remove("piled");
+    return;
+  }
+  if (old || !svg.getBoundingClientRect().width) return;
+  const made = document.createElement("div");
+  made.className = "pile";
+  made.setAttribute("aria-hidden", "true");
+  for (const cuts of windows(svg)) {
+    const wide = cuts.reduce((sum, cut) => sum + cut[2], 0), shown = draw(made, "svg", {viewBox: `0 0 ${wide} ${cuts[0][3]}`});
+    let x = 0;
+    for (const [left, top, w, h] of cuts) {
+      const cut = draw(shown, "svg", {x, y: 0, width: w, height: h, viewBox: `${left} ${top} ${w} ${h}`});
+      draw(cut, "use", {href: `#${svg.id}`});
+      x += w;
+    }
+  }
+  drawing.append(made);
+  drawing.classList.add("piled");
+}
+
+function pileAll() {
+  for (const svg of document.querySelectorAll(".drawing > svg")) pile(svg);
+}
+phone.addEventListener("change", pileAll);
+document.addEventListener("toggle", pileAll, true);
+pileAll();
+
 const number = (value) => value !== 0 && (Math.abs(value) < 1e-3 || Math.abs(value) >= 1e5) ? value.toExponential(2) : String(value);
 
 function nearest(curves, x, y) {

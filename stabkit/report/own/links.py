@@ -8,9 +8,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from stabkit.figures.shared.words import listed, plain, short
+from stabkit.report.verdict.tints import KINDS
 from stabkit.results.forecast.logistic import word
 from stabkit.results.own.cell import ModelCell
 from stabkit.results.own.forecast import (
@@ -197,6 +198,20 @@ def among(link: LinkVerdict) -> str:
     return f"as in models that train ({short(healthy.low)} to {short(healthy.high)})"
 
 
+def where(link: LinkVerdict) -> str:
+    """The same under a head that says among what: `below 95 of 100`, `above all 247`, or the usual range."""
+    healthy = link.healthy
+    if healthy is None:
+        return ""
+    if not 0 < healthy.percent < 100:
+        return f"{'above' if healthy.percent else 'below'} all {healthy.n}"
+    if healthy.percent < LOW:
+        return f"below {100 - healthy.percent:.0f} of 100"
+    if healthy.percent > 100 - LOW:
+        return f"above {healthy.percent:.0f} of 100"
+    return f"usual: {short(healthy.low)} to {short(healthy.high)}"
+
+
 def _elsewhere(verdict: Verdict) -> str:
     """`at 1e-3 likely trains (0.96)`."""
     p = verdict.forecast.probability
@@ -224,7 +239,9 @@ def following(judged: Judged, asked: ProbeRequest) -> str:
     if ONE_BATCH in worst.forecast.axes:
         return "let the factory return (model, loss) with loss(model, step) on the batch of that step, and probe again"
     if worst.word in ("likely stuck", "open") and len(judged.verdicts) == 1:
-        return f"stabkit probe {asked.factory} --lr {RATES} tells whether the rate breaks it or the depth"
+        depths = ",".join(str(depth) for depth in asked.depths if depth is not None)
+        given = f" --depths {depths}" if depths else ""
+        return f"stabkit probe {asked.factory}{given} --lr {RATES}  # does the rate break it, or the depth?"
     return "watch = stabkit.watch(model, optimizer) before your loop, watch.close() after it"
 
 
@@ -253,20 +270,55 @@ def _rate(verdict: Verdict, judged: Judged) -> dict[str, Any]:
         "name": f"{facts.optimizer}, rate {scientific(facts.rate) if facts.rate > 0 else '–'}",
         "word": verdict.word,
         "depths": [str(depth or "–") for depth in depths],
+        "forecast": [_forecast(verdict, depth == depths[-1]) for depth in depths],
         "links": [
             {
                 "name": NAMES[name],
                 "unit": _unit(name, link),
                 "verdict": link.verdict,
                 "why": link.why,
-                "among": among(link),
+                "among": where(link),
                 "exponent": _with_depth(link),
-                "values": [held.get(depth, "–") for depth in depths],
+                "values": [short(levels[depth]) if depth in levels else "–" for depth in depths],
+                "cells": [_among_cell(link, levels.get(depth), depth == depths[-1]) for depth in depths],
             }
             for name, link in verdict.links.items()
-            for held in ({point.depth: short(point.value) for point in link.evidence},)
+            for levels in ({point.depth: point.value for point in link.evidence},)
         ],
     }
+
+
+class LinkCell(NamedTuple):
+    """A cell of the page's matrix: the class of its colour, its word, its number."""
+
+    tint: str
+    word: str
+    number: str
+
+
+NOTHING = LinkCell("missing", "", "")
+WITHIN, OUTSIDE, FAILS = "usual", "unusual", "fails"
+
+
+def _forecast(verdict: Verdict, deepest: bool) -> LinkCell:
+    """Of the deepest, which alone has one."""
+    if not deepest:
+        return NOTHING
+    if verdict.broken:
+        return LinkCell("stuck", "does not train", "")
+    p = verdict.forecast.probability
+    return LinkCell(KINDS.get(verdict.word, "early"), verdict.word, "" if p is None else probability(p))
+
+
+def _among_cell(link: LinkVerdict, level: float | None, deepest: bool) -> LinkCell:
+    """Whether a number lies where nine of ten models have it that train; what fails is said of the deepest."""
+    number = "" if level is None else short(level)
+    if deepest and link.verdict == "fail":
+        return LinkCell("stuck", FAILS, number)
+    if level is None or link.healthy is None:
+        return LinkCell("plain" if number else "missing", "", number)
+    usual = link.healthy.low <= level <= link.healthy.high
+    return LinkCell("trains" if usual else "risk", WITHIN if usual else OUTSIDE, number)
 
 
 def _unit(name: str, link: LinkVerdict) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from stabkit.figures.shared.words import listed, short
 from stabkit.report.verdict.matrix import OUTCOMES, Matrix, VerdictCell
+from stabkit.report.verdict.tints import KINDS
 from stabkit.results.forecast.logistic import LIKELY, UNLIKELY
 from stabkit.results.forecast.measured import UPDATES
 from stabkit.results.forecast.model import HORIZON
@@ -24,14 +25,6 @@ class _Words(dict[str, str]):
 
 
 WORDS: Mapping[str, str] = _Words()
-
-KINDS = {
-    "likely trains": "likely-trains",
-    "likely stuck": "likely-stuck",
-    "open": "likely-open",
-    "out of range": "beyond",
-}
-"""The colour of a forecast's word."""
 
 MEANINGS = (
     ("trains", "trains", f"validation loss below {AT_UNIGRAM:g} of the unigram loss"),
@@ -92,10 +85,10 @@ def probability(cell: VerdictCell) -> str:
     there is none."""
     if math.isnan(cell.p_trains):
         return ""
-    return " to ".join(map(_sure, cell.p_range)) if cell.seeds_differ else _sure(cell.p_trains)
+    return " to ".join(map(sure, cell.p_range)) if cell.seeds_differ else sure(cell.p_trains)
 
 
-def _sure(p: float) -> str:
+def sure(p: float) -> str:
     return "> 0.99" if p > 0.99 else "< 0.01" if p < 0.01 else f"{p:.2f}"
 
 
