@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from stabkit.figures.shared.words import listed, plain, short
-from stabkit.report.verdict.tints import KINDS
 from stabkit.results.forecast.logistic import word
 from stabkit.results.own.cell import ModelCell
 from stabkit.results.own.forecast import (
@@ -307,7 +306,7 @@ def _forecast(verdict: Verdict, deepest: bool) -> LinkCell:
     if verdict.broken:
         return LinkCell("stuck", "does not train", "")
     p = verdict.forecast.probability
-    return LinkCell(KINDS.get(verdict.word, "early"), verdict.word, "" if p is None else probability(p))
+    return LinkCell(verdict.word.replace(" ", "-"), verdict.word, "" if p is None else probability(p))
 
 
 def _among_cell(link: LinkVerdict, level: float | None, deepest: bool) -> LinkCell:

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 
 from stabkit.figures.shared.words import listed, short
 from stabkit.report.verdict.matrix import OUTCOMES, Matrix, VerdictCell
-from stabkit.report.verdict.tints import KINDS
 from stabkit.results.forecast.logistic import LIKELY, UNLIKELY
 from stabkit.results.forecast.measured import UPDATES
 from stabkit.results.forecast.model import HORIZON
@@ -38,7 +37,7 @@ MEANINGS = (
     ("diverged", "diverged", "a loss that is not finite, or that rose by half and stayed there"),
     ("failed", "failed", "no result: see How it was run"),
     *(
-        (KINDS[word], word, meaning)
+        (word.replace(" ", "-"), word, meaning)
         for word, meaning in (
             (
                 "likely trains",
@@ -60,7 +59,7 @@ MEANINGS = (
 def tint(cell: VerdictCell) -> str:
     """The class that colours a cell: its forecast, else its worst word; an early run at risk stands apart."""
     if cell.forecast:
-        return KINDS[cell.forecast]
+        return cell.forecast.replace(" ", "-")
     if cell.worst == "early" and cell.at_risk:
         return "risk"
     if cell.worst is None:
