@@ -53,7 +53,10 @@ def main(arguments: list[str]) -> int:
         rest = rest or ["-n", "auto", "--dist", "worksteal"]
         return run([str(python), "-m", "pytest", *rest], cwd=HERE)
     if command == "docs":
-        return run([str(python), "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", "docs", SITE], cwd=HERE)
+        code = run([str(python), "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", "docs", SITE], cwd=HERE)
+        if not code:
+            say(f"the site: {HERE / SITE / 'index.html'}")
+        return code
     if command == "evidence":
         return run([str(python), "-m", "benchmarks.evidence", *rest], cwd=HERE)
     if command == "studies":

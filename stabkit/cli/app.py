@@ -253,7 +253,7 @@ def methods(
     depths: Annotated[str, Option("Depths for the constants.", TRAIN, "DEPTHS")] = "18",
     arch: api.Arch = "encoder-decoder",
     json: bool = False,
-    markdown: Annotated[bool, Option("Print a page to link to, a heading a method.", OUT)] = False,
+    markdown: Annotated[str, Option("A directory for the pages of docs, one a method.", OUT, "DIR")] = "",
 ) -> None:
     """The methods: formula, source, options, parameters added, claims; with a name, every constant at each depth.
 

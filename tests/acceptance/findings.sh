@@ -11,7 +11,7 @@ ask() { "$python" - "$@"; }
 # 1 The list
 block "every sentence has condition, seeds, command, file and column; README, results and headlines say nothing else" dev test tests/test_findings.py tests/test_readme.py
 block "results.md is written from the list" bash -c "$python -m studies.findings.listed && git diff --exit-code docs/results.md"
-block "a sentence that compares outcomes names rate, warm-up, updates and seeds" bash -c "$python -m stabkit sweep --models post-ln,deepnorm --depths 6 --steps 250 --warmup 0 --out '$work/s' --quiet | tr '\n' ' ' | grep -q 'Without warm-up at 5e-4, after 250 updates, 1 seed'"
+block "a sentence that compares outcomes names rate, warm-up, updates and seeds" bash -c "$python -m stabkit sweep --models post-ln,deepnorm --depths 6 --steps 250 --warmup 0 --out '$work/s' --quiet | tr '\n' ' ' | grep -q 'Without warm-up at 5e-4, after 250 updates, 1 seed, synthetic task'"
 
 # 2 Tried to be broken
 block "eight variations of every experiment, or why not" ask <<'PY'

@@ -36,7 +36,8 @@ def told(method: str, *ps: float | None, axes: tuple[str, ...] = (), **changes: 
 def test_methods_that_share_a_fate_are_named_together() -> None:
     runs = [*told("post-ln", 0.95, 0.02, 0.01), *told("admin", 0.97, 0.96, 0.95), *told("deepnorm", 0.99, 0.99, 0.99)]
     assert answer(matrix(runs)) == (
-        "Without warm-up at 5e-4, by 16 of 400 updates, 1 seed: Post-LN likely trains at 6L-6L, is likely stuck from "
+        "Without warm-up at 5e-4, by 16 of 400 updates, 1 seed, synthetic task: Post-LN likely trains at 6L-6L, is "
+        "likely stuck from "
         "18L-18L on; "
         "ADMIN and DeepNorm likely train at every depth."
     )
@@ -44,9 +45,9 @@ def test_methods_that_share_a_fate_are_named_together() -> None:
 
 def test_what_was_judged_is_said_as_a_verdict() -> None:
     runs = [at16("post-ln", 18, 9.0, "stuck", warmup=0), at16("deepnorm", 18, 9.0, "trains", warmup=0)]
-    assert (
-        answer(matrix(runs))
-        == "Without warm-up at 5e-4, after 16 updates, 1 seed: Post-LN is stuck at 18L-18L; DeepNorm trains at 18L-18L."
+    assert answer(matrix(runs)) == (
+        "Without warm-up at 5e-4, after 16 updates, 1 seed, synthetic task: Post-LN is stuck at 18L-18L; DeepNorm "
+        "trains at 18L-18L."
     )
 
 
@@ -125,7 +126,8 @@ def test_one_condition_after_the_other() -> None:
     runs = [*told("deepnorm", 0.95, lr=1e-3), *told("deepnorm", 0.05, lr=1e-2)]
     said = answer(matrix(runs))
     assert said.startswith(
-        "Without warm-up, by 16 of 400 updates, 1 seed: lr 0.001: DeepNorm likely trains at 6L-6L. lr 0.01: DeepNorm"
+        "Without warm-up, by 16 of 400 updates, 1 seed, synthetic task: lr 0.001: DeepNorm likely trains at 6L-6L. lr "
+        "0.01: DeepNorm"
     )
 
 

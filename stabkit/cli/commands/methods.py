@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from stabkit import methods as table
@@ -17,6 +18,7 @@ from stabkit.methods.wirings import named
 from stabkit.options import model, own
 from stabkit.report.json_document import SCHEMA, text
 from stabkit.spec import depth_text
+from stabkit.storage.folder import write_file
 
 NAMES = {"query": "W_Q", "key": "W_K", "value": "W_V", "out": "W_O", "up": "W₁", "down": "W₂"}
 PROFILED = (
@@ -28,7 +30,7 @@ Profiles = Mapping[tuple[int, int], Mapping[str, float]]
 """{(N, M): {site name: ω}}, of a method that profiles, where it alone is asked for."""
 
 
-def methods(name: str, depths: Sequence[tuple[int, int]], *, json: bool, markdown: bool = False) -> None:
+def methods(name: str, depths: Sequence[tuple[int, int]], *, json: bool, markdown: str = "") -> None:
     """`methods`: the table of all, or of a set by its name; with a method's its constants at each of the depths."""
     keys = table.SETS.get(name or "all", ())
     name = "" if keys else name
@@ -42,7 +44,7 @@ def methods(name: str, depths: Sequence[tuple[int, int]], *, json: bool, markdow
         from stabkit.training.profile import profiled  # torch: not for a table
     profiles = {depth: profiled(key, options, *depth) for depth in depths} if profiling else {}
     if markdown:
-        console.document(page(chosen, depths))
+        pages(chosen, depths, Path(markdown))
     elif json:
         out = [{"key": key, **one._asdict()} for key, one in OUT.items()] if len(chosen) > 1 else []
         rows = [_document(each, depths, profiles) for each in chosen]
@@ -116,49 +118,70 @@ def _all(chosen: Sequence[Method], depths: Sequence[tuple[int, int]]) -> None:
     console.say("`stabkit methods NAME --depths 100x100` prints every constant of one; `--json` prints all.")
 
 
-def page(chosen: Sequence[Method], depths: Sequence[tuple[int, int]]) -> str:
-    """The same as Markdown, a heading a method, to be linked to: docs/methods.md is this."""
+def pages(chosen: Sequence[Method], depths: Sequence[tuple[int, int]], folder: Path) -> None:
+    """The same as Markdown, for docs: `methods.md` with a line a method, `methods/KEY.md` with all of one."""
     lines = [
         "# Methods",
         "",
-        "Written by `stabkit methods --markdown`. The residual of every sub-layer of every method:",
+        "Written by `stabkit methods --markdown docs --depths 18,100`. The residual of every sub-layer of every "
+        "method:",
         "",
         "    y = N_out( ω·x + γ·N_branch( G( κ·N_in(x) ) ) )",
         "",
         "Gains multiply the base initialisation, which all methods of a comparison share unless `--recipe paper` is "
-        "asked for. Parameters are beside Post-LN's of the same depth (64-128-2).",
+        "asked for. The page of a method has its constants at 18 and 100 layers, its options and its claims.",
+        "",
+        "| method | group | residual | source |",
+        "|---|---|---|---|",
+        *(
+            f"| [{method.label}](methods/{method.key}.md) | {group_of(method)} | `{_cell(formula.text(method))}` | "
+            f"{_cell(method.source)} |"
+            for method in chosen
+        ),
+        "",
+        "## Not here yet",
+        "",
+        *(f"- {line}" for line in _out()),
+        "",
+        "```{toctree}",
+        ":hidden:",
+        "",
+        *(f"methods/{method.key}" for method in chosen),
+        "```",
     ]
+    write_file(folder / "methods.md", ("\n".join(lines) + "\n").encode())
     for method in chosen:
-        lines += ["", f"## {method.label}", "", f"`{method.key}`, {group_of(method)}. `{formula.text(method)}`", ""]
-        lines += [f"- Source: {method.source}"]
-        lines += [f"- {line[0].upper()}{line[1:]}" for line in _constants(method)]
-        for name, values in _options(method).items():
-            lines.append(f"- Option `{name}`: {', '.join(f'`{value}`' for value in values)} (the first is the default)")
-        lines += [f"- Its own recipe: {words}" for words in _recipe(method)]
-        lines += [f"- `{name}` {line}" for name, line in _able(method)]
-        lines += [f"- Claim `{claim['id']}`: {claim['sentence']} ({claim['source']})" for claim in _claims(method)]
-        head = (
-            "depth",
-            "stack",
-            "sub-layer",
-            "ω (α)",
-            "γ",
-            *NAMES.values(),
-            "norms, shifts, head scales",
-            "parameters",
-        )
-        lines += ["", f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
-        for n, m in depths:
-            if reason := method.undefined(n, m):
-                lines.append(f"| {depth_text(n, m)} | not defined: {reason} |" + " |" * (len(head) - 2))
-                continue
-            for i, row in enumerate(constants.of_depth(method, n, m)):
-                gains = (_ends(row["gains"][role]) if role in row["gains"] else "" for role in NAMES)
-                first = (depth_text(n, m), f"{constants.added(method, n, m):+,}") if i == 0 else ("", "")
-                cells = (row["stack"], row["kind"], _shown(row["omega"]), _shown(row["gamma"]), *gains, row["norms"])
-                lines.append(f"| {first[0]} | {' | '.join(cells)} | {first[1]} |")
-    if len(chosen) > 1:
-        lines += ["", "## Not here yet", "", *(f"- {line}" for line in _out())]
+        write_file(folder / "methods" / f"{method.key}.md", (_page(method, depths) + "\n").encode())
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _page(method: Method, depths: Sequence[tuple[int, int]]) -> str:
+    lines = [f"# {method.label}", "", f"`{method.key}`, {group_of(method)}. `{formula.text(method)}`", ""]
+    lines += [f"- Source: {method.source}"]
+    lines += [f"- {line[0].upper()}{line[1:]}" for line in _constants(method)]
+    for name, values in _options(method).items():
+        lines.append(f"- Option `{name}`: {', '.join(f'`{value}`' for value in values)} (the first is the default)")
+    lines += [f"- Its own recipe: {words}" for words in _recipe(method)]
+    lines += [f"- `{name}` {line}" for name, line in _able(method)]
+    gains = tuple(NAMES.values())
+    head = ("depth", "stack", "sub-layer", "ω (α)", "γ", *gains, "norms, shifts, head scales", "parameters")
+    lines += ["", "## Constants", "", "Parameters are those added to Post-LN of the same depth (64-128-2).", ""]
+    lines += [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
+    for n, m in depths:
+        if reason := method.undefined(n, m):
+            lines.append(f"| {depth_text(n, m)} | not defined: {reason} |" + " |" * (len(head) - 2))
+            continue
+        for i, row in enumerate(constants.of_depth(method, n, m)):
+            spans = (_ends(row["gains"][role]) if role in row["gains"] else "" for role in NAMES)
+            first = (depth_text(n, m), f"{constants.added(method, n, m):+,}") if i == 0 else ("", "")
+            cells = (row["stack"], row["kind"], _shown(row["omega"]), _shown(row["gamma"]), *spans, row["norms"])
+            lines.append(f"| {first[0]} | {' | '.join(cells)} | {first[1]} |")
+    if claimed := _claims(method):
+        lines += ["", "## Claims that its runs test", ""]
+        lines += [f"- `{claim['id']}`: {claim['sentence']} ({claim['source']})" for claim in claimed]
     return "\n".join(lines)
 
 

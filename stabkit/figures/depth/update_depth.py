@@ -95,8 +95,9 @@ def title(runs: Sequence[Run]) -> str:
 
 def _layers(lines: pd.DataFrame) -> str:
     """`6–50 layers, one seed`: what the exponents of a title rest on."""
-    seeds = ", one seed" if lines["seeds"].max() == 1 else ""
-    return f"{int(lines['shallowest'].min())}–{int(lines['deepest'].max())} layers{seeds}"
+    seeds = int(lines["seeds"].max())
+    layers = f"{int(lines['shallowest'].min())}–{int(lines['deepest'].max())} layers"
+    return f"{layers}, {'one seed' if seeds == 1 else f'{seeds} seeds'}"
 
 
 MOST_TOLD = 6

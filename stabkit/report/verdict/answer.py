@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from stabkit.figures.shared.comparison import Condition
-from stabkit.figures.shared.words import axis_words, several
+from stabkit.figures.shared.words import axis_words, listed, several
 from stabkit.report.verdict.matrix import Matrix, VerdictRow
 from stabkit.results.forecast.measured import UPDATES
 from stabkit.results.forecast.model import WARMUP
@@ -30,8 +30,8 @@ MOST_SAID = 3
 
 
 def answer(verdicts: Matrix) -> str:
-    """`Without warm-up at 5e-4, by 16 of 250 updates, 3 seeds: Post-LN is likely stuck from 18L-18L on; …`; nothing
-    where no cell has a verdict or a forecast."""
+    """`Without warm-up at 5e-4, by 16 of 250 updates, 3 seeds, de-en: Post-LN is likely stuck from 18L-18L on; …`;
+    nothing where no cell has a verdict or a forecast."""
     words = [cell.verdict for row in verdicts.rows for cell in row.cells if cell.verdict not in WITHOUT]
     if not words:
         return ""
@@ -54,7 +54,8 @@ def answer(verdicts: Matrix) -> str:
     whole, some = set(words) <= FORECASTS, bool(set(words) & FORECASTS)
     after = f"after {verdicts.updates[0]} updates" if len(verdicts.updates) == 1 and not some else ""
     seeds = f"{verdicts.seeds} seed{'s' * (verdicts.seeds != 1)}"
-    lead = ", ".join(part for part in (setting, by if whole else after, seeds) if part)
+    data = {"synthetic": "synthetic task"}.get(verdicts.tasks[0], verdicts.tasks[0]) if len(verdicts.tasks) == 1 else ""
+    lead = listed(setting, by if whole else after, seeds, data)
     text = (f"{lead}: " if lead else "") + ". ".join(sentences)
     if some and not whole:
         text += f" (likely and open: forecasts {by})"

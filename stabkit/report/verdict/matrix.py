@@ -149,6 +149,8 @@ class Matrix:
     """After how many each ended, or was to end."""
     seeds: int = 0
     """How many there are."""
+    tasks: tuple[str, ...] = ()
+    """Names of what they were trained on."""
     horizon: int = 0
     """Updates that a forecast is for: within so many past the warm-up a run of its fit had trained, or had not."""
 
@@ -209,6 +211,7 @@ def matrix(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]] = ()) -> M
         rates=tuple(sorted({spec.train.lr for spec in specs})),
         updates=tuple(sorted({spec.train.steps for spec in specs})),
         seeds=len({spec.seed for spec in specs}),
+        tasks=tuple(sorted({spec.task.name for spec in specs})),
         horizon=max((HORIZON["text" if spec.task.source else "synthetic"] for spec in specs), default=0),
         block=named[0] if len(named := sorted({blocks.name_of(spec.model) for spec in specs})) == 1 else "classic",
         rows=tuple(
