@@ -15,6 +15,7 @@ from axe_playwright_python.sync_playwright import Axe
 from stabkit.figures.catalogue import FIGURES
 from stabkit.figures.chain import update
 from stabkit.methods import KEYS
+from stabkit.results.words import HEADLINE
 from tests.conftest import FULL
 from tests.figures.fake_runs import plausible, spec, step, sweep
 from tests.report.pages import render
@@ -102,10 +103,10 @@ def test_the_page_opens_without_complaint_and_without_sideways_scrolling(
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
         said = page.locator(".headline").inner_text()
-        assert page.title().endswith(" · stabkit") and page.title().removesuffix(" · stabkit")[:60] == said[:60]
+        assert page.title() == f"{said} · stabkit" and len(said.rstrip(".")) <= HEADLINE
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         if name != "none":
-            shown = page.locator(".drawing svg").count() + page.locator(".needs").count()
+            shown = page.locator(".drawing > svg").count() + page.locator(".needs").count()
             assert shown == SHOWN + 4 * (name == "twelve")  # Table 1, GOAL, the slopes, compute
             ink = page.evaluate("getComputedStyle(document.querySelector('.drawing text')).fill")
             assert ink == page.evaluate("getComputedStyle(document.body).color")
@@ -131,7 +132,7 @@ def test_a_runs_own_curves_are_one_click_away(opened: Callable[..., Any]) -> Non
 def test_pointing_at_a_curve_tells_its_run_its_step_and_its_value(opened: Callable[..., Any]) -> None:
     page = opened("sixteen")
     page.evaluate("location.hash = 'figure-update'")  # a link into what is folded opens it
-    card = page.locator(".card", has=page.locator("#figure-update"))
+    card = page.locator(".card", has=page.locator("#figure-grad_norm"))
     curve = page.evaluate(
         "unpacked([...document.querySelectorAll('.card')].find((c) => c.querySelector('#figure-update')))"
         ".then((found) => found.curves[0])"
@@ -253,7 +254,7 @@ def write_landscape(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1600, "dark"), (400, "light")])
-def test_surfaces_are_unpacked_when_they_come_into_view_and_nothing_is_fetched(
+def test_surfaces_are_drawn_row_by_row_and_turn_when_asked_without_fetching_anything(
     browser: Any, once: Callable[[str, Callable[[Path], None]], Path], width: int, scheme: str
 ) -> None:
     page_file = once("landscape", write_landscape) / "page.html"
@@ -265,13 +266,34 @@ def test_surfaces_are_unpacked_when_they_come_into_view_and_nothing_is_fetched(
     page.on("request", lambda r: None if r.url.startswith(("file:///", "blob:", "data:")) else wrong.append(r.url))
     page.on("console", lambda m: wrong.append(m.text) if "Content Security Policy" in m.text else None)
     page.goto(page_file.as_uri())
-    assert page.evaluate("typeof Plotly") == "undefined"
-    page.locator("[data-turn]").first.scroll_into_view_if_needed()
-    page.wait_for_selector("[data-drawn=yes]", timeout=30_000)
-    assert page.locator("[data-turn] .js-plotly-plot").count() == 2
+    picture = page.locator("[data-turn] ~ .drawing > svg")
+    assert page.evaluate("typeof Plotly") == "undefined" and picture.is_visible(), "drawn without plotly"
+    first = picture.get_attribute("viewBox")
+    page.locator("[data-row]").nth(1).click()
+    assert page.locator("[data-row]").nth(1).get_attribute("aria-pressed") == "true"
+    assert picture.get_attribute("viewBox") != first, "another normalisation"
+    page.locator("[data-start]").click()
+    page.wait_for_selector("[data-surfaces] .js-plotly-plot canvas", timeout=30_000)
+    assert page.locator("[data-surfaces] .js-plotly-plot").count() == 2 and not picture.is_visible()
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert wrong == []
+    page.emulate_media(media="print")
+    assert picture.is_visible(), "on paper"
     context.close()
+
+
+def test_on_a_phone_panels_stand_below_one_another(opened: Callable[..., Any]) -> None:
+    page = opened("sixteen", width=400, anew=True)
+    card = page.locator("article", has=page.locator("#figure-grad_norm"))
+    card.scroll_into_view_if_needed()
+    windows = card.locator(".pile > svg")
+    panels = card.locator("[data-panel]").count()
+    assert windows.count() >= panels > 1 and not card.locator(".drawing > svg").is_visible()
+    assert all(windows.nth(i).bounding_box()["width"] <= 400 for i in range(windows.count()))
+    order = page.locator("article", has=page.locator("#figure-chain_order"))
+    assert order.locator(".pile > svg").count() == 2 + 4, "two lines of the legend, a window a depth"
+    page.set_viewport_size({"width": 1200, "height": 900})
+    assert card.locator(".drawing > svg").is_visible() and card.locator(".pile").count() == 0
 
 
 def test_pages_without_a_surface_hold_no_plotly(pages: dict[str, Path]) -> None:
