@@ -18,6 +18,7 @@ A message says what was needed, what came and what to do, in one line.
 from __future__ import annotations
 
 import difflib
+import importlib
 import inspect
 import warnings
 from collections.abc import Collection, Iterable
@@ -33,6 +34,14 @@ class UsageError(StabkitError):
     """The command was asked for something that does not exist or cannot be."""
 
     exit_code = 2
+
+
+def require(package: str, what: str, extra: str) -> None:
+    """Raise UsageError that names the extra where `what` needs a package that is not installed."""
+    try:
+        importlib.import_module(package)
+    except ImportError as error:
+        raise UsageError(f"{what} needs {package}: pip install 'stabkit[{extra}]'") from error
 
 
 class CorpusError(UsageError):

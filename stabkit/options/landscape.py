@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, get_args
 
 from stabkit import methods
-from stabkit.errors import UsageError
+from stabkit.errors import UsageError, require
 from stabkit.methods.base import sites
 from stabkit.options import grids, ranges
 from stabkit.options.grids import Making, Options
@@ -64,6 +64,9 @@ def surfaces(options: Options, steps: int, device: str) -> SurfaceRequest:
     for option, count in (("--points", points), ("--cut-points", cut_points)):
         if count % 2 == 0:
             raise UsageError(f"{option} must be odd, so that one point is the middle; got {count}, use {count + 1}")
+    engine = ranges.choice("--engine", options["engine"], get_args(Engine))
+    if engine == "loss-landscapes":
+        require("loss_landscapes", "--engine loss-landscapes", "papers")
     at = ranges.text(options["at"])
     if at not in ("init", "end"):
         at = str(ranges.whole("--at", options["at"], 0, steps))
@@ -77,5 +80,5 @@ def surfaces(options: Options, steps: int, device: str) -> SurfaceRequest:
         one_dimensional=options["one_dimensional"],
         path=ranges.choice("--path", options["path"], get_args(PathPlane)),
         device=device,
-        engine=ranges.choice("--engine", options["engine"], get_args(Engine)),
+        engine=engine,
     )

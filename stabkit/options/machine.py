@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 from collections.abc import Mapping
@@ -10,7 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from stabkit.errors import UsageError, nearest
+from stabkit.errors import UsageError, nearest, require
 from stabkit.options import ranges
 from stabkit.options.option import HOME
 from stabkit.running.executors import EXECUTORS, ExecutorOptions, slurm
@@ -101,8 +100,7 @@ def _scheduler(executor: str, text: str) -> str:
         raise UsageError(
             f"--executor dask needs --scheduler tcp://host:8786, the address of a Dask scheduler; got {text!r}"
         )
-    if importlib.util.find_spec(EXTRAS[executor]) is None:
-        raise UsageError(f"--executor {executor} needs {EXTRAS[executor]}: pip install 'stabkit[{executor}]'")
+    require(EXTRAS[executor], f"--executor {executor}", executor)
     return text
 
 

@@ -7,7 +7,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from stabkit.errors import UsageError
+from stabkit.errors import UsageError, require
 from stabkit.options import ranges
 from stabkit.results.translation import MOST_BEAMS, Search
 from stabkit.running.translations import TranslationRequest
@@ -29,6 +29,7 @@ def task(
         return TaskConfig(vocab=vocab), None  # its digest follows from the size of the batches (_sized)
     if not source or not target:
         raise UsageError("--data needs --source and --target, the endings of its files: --source de --target en")
+    require("sentencepiece", "--data", "papers")
     from stabkit.tasks import corpus
 
     files = corpus.find(Path(place), source, target)
@@ -50,6 +51,7 @@ def search(options: Mapping[str, Any], depths: Sequence[tuple[int, int]]) -> Sea
         return None
     if not all(depths[0]):
         raise UsageError("--bleu needs an encoder and a decoder: a language model translates nothing; leave it out")
+    require("sacrebleu", "--bleu", "papers")
     return Search(
         beam=ranges.whole("--beam", options["beam"], 1, MOST_BEAMS),
         length_penalty=ranges.real("--length-penalty", options["length_penalty"], 0.0, 10.0),

@@ -12,13 +12,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from stabkit.errors import require
 from stabkit.results.translation import Score
 from stabkit.storage.translations import Translation
 from stabkit.streams import stream
+
+if TYPE_CHECKING:
+    from sacrebleu.metrics.bleu import BLEU
 
 ORDER = 4
 SAMPLES = 1000
@@ -31,9 +36,7 @@ Counts = NDArray[np.float64]
 
 def score(hypotheses: Sequence[str], references: Sequence[str], tokenize: str) -> Score:
     """BLEU of a corpus, one reference a sentence; `tokenize`: sacreBLEU's name, `13a` or `none`."""
-    from sacrebleu.metrics.bleu import BLEU
-
-    metric = BLEU(tokenize=tokenize, force=True)
+    metric = _metric(tokenize)
     score = metric.corpus_score(list(hypotheses), [list(references)])
     ratio = score.sys_len / score.ref_len if score.ref_len else float("nan")
     return Score(bleu=float(score.score), signature=str(metric.get_signature()), length_ratio=float(ratio))
@@ -41,14 +44,19 @@ def score(hypotheses: Sequence[str], references: Sequence[str], tokenize: str) -
 
 def counts(hypotheses: Sequence[str], references: Sequence[str], tokenize: str) -> Counts:
     """Every sentence's ten numbers."""
-    from sacrebleu.metrics.bleu import BLEU
-
-    metric = BLEU(tokenize=tokenize, force=True, effective_order=True)
+    metric = _metric(tokenize, effective_order=True)
     rows = []
     for hypothesis, reference in zip(hypotheses, references, strict=True):
         score = metric.sentence_score(hypothesis, [reference])
         rows.append([*score.counts, *score.totals, score.sys_len, score.ref_len])
     return np.array(rows, dtype=np.float64).reshape(-1, 2 * ORDER + 2)
+
+
+def _metric(tokenize: str, *, effective_order: bool = False) -> BLEU:
+    require("sacrebleu", "BLEU", "papers")
+    from sacrebleu.metrics.bleu import BLEU
+
+    return BLEU(tokenize=tokenize, force=True, effective_order=effective_order)
 
 
 def counted(translation: Translation) -> Counts:

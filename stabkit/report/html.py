@@ -61,8 +61,9 @@ def render(summary: Summary, *, command: str, title: str = "") -> str:
     asked = order.kind(every, surfaces)
     ordered = order.order(order.cards(every, surfaces, summary.runs) if every else [], asked.leads)
     around = shell(title or asked.asks, command, opening(asked, ordered, summary), provenance.condition(specs))
+    plotly, plotly_hash = surface3d.plotly() if turning else ("", "")
     if turning:
-        around["hashes"] += [script_hash(turn_script), surface3d.plotly()[1]]
+        around["hashes"] += [script_hash(turn_script), *([plotly_hash] if plotly_hash else [])]
     return template(ASSETS / "page.html.j2").render(
         **around,
         swatch=style.colour,
@@ -73,7 +74,7 @@ def render(summary: Summary, *, command: str, title: str = "") -> str:
             "data": cards.script_data(turning),
         },
         turn_script=Markup(turn_script),
-        plotly=surface3d.plotly()[0] if turning else "",
+        plotly=plotly,
         matrix=verdicts,
         lowest=verdicts.lowest,
         lit=verdicts.lit,

@@ -22,8 +22,12 @@ from stabkit.figures.surfaces import landscape, surface3d
 
 @cache
 def plotly() -> tuple[str, str]:
-    """(plotly.min.js gzipped in base64, the base64 sha256 of its text)."""
-    text = (files("plotly") / "package_data" / "plotly.min.js").read_text(encoding="utf-8")
+    """(plotly.min.js gzipped in base64, the base64 sha256 of its text); ("", "") without the extra `papers`: the
+    surfaces are drawn, and do not turn."""
+    try:
+        text = (files("plotly") / "package_data" / "plotly.min.js").read_text(encoding="utf-8")
+    except ModuleNotFoundError:
+        return "", ""
     data = text.encode()
     packed = base64.b64encode(gzip.compress(data, 9, mtime=0)).decode()
     return packed, base64.b64encode(hashlib.sha256(data).digest()).decode()

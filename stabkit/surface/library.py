@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from stabkit.errors import UsageError
+from stabkit.errors import UsageError, require
 from stabkit.surface.directions import Vector
 from stabkit.surface.evaluate import Evaluator, undisturbed
 
@@ -32,6 +32,7 @@ def walk(
     b: NDArray[np.float64],
 ) -> NDArray[np.float64]:
     """(b, a) losses at origin + a·first + b·second, by the library; raises UsageError for fewer than two rows."""
+    require("loss_landscapes", 'engine="loss-landscapes"', "papers")
     import loss_landscapes
     from loss_landscapes.metrics import Metric
 

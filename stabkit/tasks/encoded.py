@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stabkit.errors import CorpusError, UsageError
+from stabkit.errors import CorpusError, UsageError, require
 from stabkit.tasks.base import BOS, EOS, PAD, UNK, Batch, Tokens
 from stabkit.tasks.buckets import Indices, bracket
 from stabkit.tasks.corpus import LONGEST_LINE, Corpus, Pairs, read, shown
@@ -83,6 +83,7 @@ def prepare(corpus: Corpus, vocab: int, max_tokens: int) -> Prepared:
 
 def processor(vocabulary: bytes) -> SentencePieceProcessor:
     """What turns sentences into subwords and back."""
+    require("sentencepiece", "text of your own", "papers")
     from sentencepiece import SentencePieceProcessor
 
     return SentencePieceProcessor(model_proto=vocabulary)

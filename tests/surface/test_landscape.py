@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -252,14 +253,53 @@ def test_the_frames_hold_every_point_and_the_title_tells_each_share(example) -> 
         ]
         assert {s.spec.plane.seed for s in own} == {0, 1}
         shares.append(np.mean([(np.diff(s.loss[0], 2) < 0).mean() for s in own]))
-    told = f"{shares[0]:.0%} against {shares[1]:.0%} by each one's own directions"
-    assert told in cuts.title(Landscape(runs, surfaces))
+    told = f"{shares[0]:.0%} against {shares[1]:.0%} along each one's own directions"
+    assert told in cuts.shares(cuts.select(Landscape(runs, surfaces)))
+
+
+ROUGH = "Post-LN's loss surface "
+
+
+@pytest.mark.parametrize(
+    ("own", "first", "second", "said"),
+    [
+        ((0.27, 0.0), (0.27, 0.13), (0.0, 0.0), ROUGH + "is rougher at its own scale, not at DeepNorm's"),
+        ((0.10, 0.0), (0.10, 0.15), (0.0, 0.0), ROUGH + "looks rougher only where each has its own scale"),
+        ((0.27, 0.0), (0.27, 0.13), (0.2, 0.0), ROUGH + "is rougher than DeepNorm's at either's scale"),
+        ((0.02, 0.0), (0.02, 0.01), (0.0, 0.0), ROUGH + "is no rougher than DeepNorm's at either's scale"),
+        ((0.27, 0.0), (0.1, 0.1), (0.2, 0.0), "Whether Post-LN's loss surface is rougher than DeepNorm's depends on the scale"),
+        ((0.0, 0.27), (0.0, 0.0), (0.1, 0.27), "DeepNorm's loss surface is rougher at its own scale, not at Post-LN's"),
+    ],
+)  # fmt: skip
+def test_whose_surface_is_rougher_is_said_with_the_scale_that_shows_it(own, first, second, said) -> None:
+    def table(seeds: int = 1) -> pd.DataFrame:
+        rulers = {Ruler(): own, Ruler("post-ln", "Post-LN"): first, Ruler("deepnorm", "DeepNorm"): second}
+        return pd.DataFrame(
+            [
+                {"ruler": ruler, "seed": seed, "label": label, "negative": share}
+                for ruler, both in rulers.items()
+                for seed in range(seeds)
+                for label, share in zip(("Post-LN", "DeepNorm"), both, strict=True)
+            ]
+        )
+
+    assert picture.rougher(table(), "Post-LN", "DeepNorm") == said
+    three = table(3)
+    assert picture.rougher(three, "Post-LN", "DeepNorm") == said
+    if own == (0.27, 0.0):  # one seed that has it the other way is enough
+        three.loc[(three["seed"] == 2) & (three["label"] == "Post-LN"), "negative"] = -0.1
+        assert picture.rougher(three, "Post-LN", "DeepNorm").startswith("Post-LN's loss surface is no rougher")
 
 
 def test_the_page_opens_with_the_surfaces(example) -> None:
     runs, surfaces = example
     page = render(runs, command="stabkit landscape", surfaces=surfaces)
-    assert page.index("figure-landscape") < page.index("figure-cuts") < page.index("figure-update_depth")
+    assert (
+        page.index("figure-surface3d")
+        < page.index("figure-landscape")
+        < page.index("figure-cuts")
+        < page.index("figure-update_depth")
+    )
 
 
 COMMAND = ["--depths", "1", "--steps", "4", "--vocab", "200", "--hidden", "16", "--ffn", "24", "--max-tokens", "128"]

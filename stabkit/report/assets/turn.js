@@ -64,7 +64,7 @@
 
   for (const button of buttons) button.addEventListener("click", () => { chosen = Number(button.dataset.row); show(); });
   turner.addEventListener("click", () => { turning = !turning; show(); });
-  turner.hidden = !("DecompressionStream" in window && document.createElement("canvas").getContext("webgl"));
+  turner.hidden = !(document.getElementById("plotly") && "DecompressionStream" in window && document.createElement("canvas").getContext("webgl"));
   addEventListener("beforeprint", () => { svg.setAttribute("viewBox", whole); drawing.hidden = false; });
   addEventListener("afterprint", show);
   place.hidden = false;

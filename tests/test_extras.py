@@ -1,0 +1,54 @@
+"""What a plain install lacks is named where it is needed, and nothing else asks for it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from stabkit.report import surface3d
+from tests.commands import stabkit
+from tests.report.pages import render
+from tests.surface.test_landscape import drawn
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture
+def plain(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An environment without the extra `papers`."""
+    for package in ("sentencepiece", "sacrebleu", "loss_landscapes", "plotly"):
+        for name in [name for name in sys.modules if name.partition(".")[0] == package]:
+            monkeypatch.delitem(sys.modules, name)
+        monkeypatch.setitem(sys.modules, package, None)
+    surface3d.plotly.cache_clear()
+    yield
+    surface3d.plotly.cache_clear()
+
+
+@pytest.mark.usefixtures("plain")
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (f"sweep --data {ROOT} --source de --target en", "--data needs sentencepiece: pip install 'stabkit[papers]'"),
+        ("sweep --bleu", "--bleu needs sacrebleu: pip install 'stabkit[papers]'"),
+        (
+            "landscape --model deepnorm --engine loss-landscapes",
+            "--engine loss-landscapes needs loss_landscapes: pip install 'stabkit[papers]'",
+        ),
+    ],
+)
+def test_a_command_names_the_extra_that_it_needs(line: str, said: str, tmp_path: Path) -> None:
+    done = stabkit(*line.split(), "--out", tmp_path, "--dry-run")
+    assert done.returncode == 2 and said in " ".join(done.stderr.split())
+
+
+@pytest.mark.usefixtures("plain")
+def test_a_sweep_of_the_synthetic_task_and_its_surfaces_need_none_of_them(tmp_path: Path) -> None:
+    line = "sweep --models post-ln,deepnorm --depths 2 --steps 2 --warmup 0 --max-tokens 64"
+    done = stabkit(*line.split(), "--out", tmp_path)
+    assert done.returncode == 0 and "report:" in done.stdout, done.stderr
+    runs, surfaces = drawn(tmp_path / "store")
+    page = render(runs, command="stabkit landscape", surfaces=surfaces)
+    assert 'id="plotly"' not in page and "data-turn" in page and page.count("sha256-") == 2
