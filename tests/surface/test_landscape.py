@@ -267,7 +267,7 @@ ROUGH = "Post-LN's loss surface "
         ((0.10, 0.0), (0.10, 0.15), (0.0, 0.0), ROUGH + "looks rougher only where each has its own scale"),
         ((0.27, 0.0), (0.27, 0.13), (0.2, 0.0), ROUGH + "is rougher than DeepNorm's at either's scale"),
         ((0.02, 0.0), (0.02, 0.01), (0.0, 0.0), ROUGH + "is no rougher than DeepNorm's at either's scale"),
-        ((0.27, 0.0), (0.1, 0.1), (0.2, 0.0), "Whether Post-LN's loss surface is rougher than DeepNorm's depends on the scale"),
+        ((0.27, 0.0), (0.1, 0.1), (0.2, 0.0), "Whether " + ROUGH + "is rougher than DeepNorm's depends on the scale"),
         ((0.0, 0.27), (0.0, 0.0), (0.1, 0.27), "DeepNorm's loss surface is rougher at its own scale, not at Post-LN's"),
     ],
 )  # fmt: skip
