@@ -44,7 +44,9 @@ def test_a_tutorial_runs_as_printed(page: Path, tmp_path: Path, monkeypatch: pyt
     found = blocks(page)
     assert any(language == "console" for language, _ in found)
     for language, text in found:
-        if language == "python" and "import stabkit" in text:
+        if language == "python" and (named := re.match(r"# (\w+\.py)\n", text)):
+            (tmp_path / named[1]).write_text(text, encoding="utf-8")
+        elif language == "python" and "import stabkit" in text:
             exec(text, {})  # our own page, not input
         for line in re.findall(r"^\$ (.*)$", text, re.M) if language == "console" else ():
             words = shlex.split(line)

@@ -56,6 +56,10 @@ def _flag(*names: str, help: str) -> Any:
     return Annotated[bool, typer.Option(*names, help=help, rich_help_panel=OUT, show_envvar=False)]
 
 
+def _file(name: str, help: str) -> Any:
+    return Annotated[str | None, typer.Option(name, help=help, metavar="FILE", rich_help_panel=OUT, show_envvar=False)]
+
+
 TERMINAL: Mapping[str, tuple[Any, Any]] = {
     "json": (_flag("--json", help="Print one JSON document."), False),
     "quiet": (_flag("--quiet", "-q", help="No progress, no notes."), False),
@@ -79,11 +83,14 @@ TERMINAL: Mapping[str, tuple[Any, Any]] = {
     "strict": (_flag("--strict", help="Exit with 8 unless it is likely to train."), False),
     "strict_drift": (_flag("--strict", help="Exit with 7 where the best rate drifts."), False),
     "no_fail": (_flag("--no-fail", help="Never exit with 7."), False),
+    "baseline": (_file("--baseline", help="Exit with 7 only where it is worse than this file says."), None),
+    "update_baseline": (_flag("--update-baseline", help="Write --baseline anew."), False),
+    "junit": (_file("--junit", help="A JUnit file to write."), None),
 }
 """The options of the terminal alone: {name: (annotation, default)}."""
 TRAINING = ("json", "quiet", "dry_run", "config", "print_config")
 """Those of what trains."""
-PROBING = ("json", "quiet", "strict", "no_fail")
+PROBING = ("json", "quiet", "strict", "no_fail", "baseline", "update_baseline", "junit")
 FEW = 8
 """Of a command with so few options all stand in one panel."""
 

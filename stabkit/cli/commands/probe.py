@@ -7,10 +7,11 @@ from pathlib import Path
 from stabkit import api
 from stabkit.cli import console
 from stabkit.cli.command import Invocation
+from stabkit.cli.commands import gate
 from stabkit.cli.commands.train import again
 from stabkit.cli.progress import Screen
 from stabkit.cli.signals import Signals
-from stabkit.errors import FailedRuns, Undecided, Unstable
+from stabkit.errors import FailedRuns, StabkitError, Undecided, Unstable, UsageError
 from stabkit.report import json_document
 from stabkit.report.own import links
 from stabkit.report.result import CoordinatesResult, ProbeResult
@@ -30,7 +31,21 @@ def probe(invocation: Invocation) -> None:
         console.document(json_document.text({"schema": json_document.SCHEMA, **body}))
     else:
         _table(result, page, quiet=invocation.flag("quiet"))
-    _end(result, strict=invocation.flag("strict"), no_fail=invocation.flag("no_fail"))
+    worse: list[str] = []
+    ends = _ends(result, strict=invocation.flag("strict"), no_fail=invocation.flag("no_fail"))
+    if file := invocation.params.get("baseline"):
+        worse = gate.compared(result, Path(file), update=invocation.flag("update_baseline")) or []
+        if worse:
+            ends = Unstable(f"worse than {file}: {'; '.join(worse)}; --update-baseline accepts it")
+        elif isinstance(ends, Unstable):
+            ends = None  # it was so before
+    elif invocation.flag("update_baseline"):
+        raise UsageError("--update-baseline writes --baseline FILE: name the file")
+    gate.announce(result, worse, failed=ends is not None)
+    if junit := invocation.params.get("junit"):
+        gate.junit(result, worse, Path(junit), failed=ends is not None)
+    if ends is not None:
+        raise ends
 
 
 def _coordinates(result: CoordinatesResult, *, json: bool, strict: bool) -> None:
@@ -65,19 +80,20 @@ def _coordinates(result: CoordinatesResult, *, json: bool, strict: bool) -> None
         raise Unstable("coordinates drift with width; without --strict this ends with 0")
 
 
-def _end(result: ProbeResult, *, strict: bool, no_fail: bool) -> None:
-    """The exit code: 3 before 7; 7 for `likely stuck`; with --strict 8 for what is open or out of range."""
+def _ends(result: ProbeResult, *, strict: bool, no_fail: bool) -> StabkitError | None:
+    """What it ends with: 3 before 7; 7 for `likely stuck`; with --strict 8 for what is open or out of range."""
     if result.failed:
         spec, first = result.failed[0]
         where = f"depth {spec.depth}" if spec.depth is not None else "the model"
         log = f"; the whole traceback: {first.log}" if first.log else ""
-        raise FailedRuns(f"{where}, seed {spec.seed} has no result: {first.reason}{log}")
+        return FailedRuns(f"{where}, seed {spec.seed} has no result: {first.reason}{log}")
     worst = result.judged.worst
     if worst.word == "likely stuck" and not no_fail:
         named = f" ({' and '.join(worst.failing)})" if worst.failing else ""
-        raise Unstable(f"likely stuck{named}; --no-fail ends with 0")
+        return Unstable(f"likely stuck{named}; --no-fail ends with 0")
     if strict and worst.word != "likely trains":
-        raise Undecided(f"{worst.word}: --strict asks for a model that is likely to train")
+        return Undecided(f"{worst.word}: --strict asks for a model that is likely to train")
+    return None
 
 
 def _table(result: ProbeResult, page: Path, *, quiet: bool) -> None:

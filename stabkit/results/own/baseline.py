@@ -1,0 +1,135 @@
+"""What a probe of a user's model had said before, as a small file to commit, and what has become worse since.
+
+    worse   a verdict that is later in FIRM (likely trains, open, out of range, likely stuck), a link that fails and did
+            not, or a probability that fell by DROP or more
+
+A probe is a function of the model, its data and the seeds, to the bit on one machine: what differs comes from a change.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from stabkit.errors import UsageError
+from stabkit.results.forecast.logistic import Word as Forecasted
+from stabkit.results.own.judged import Judged
+from stabkit.results.own.verdict import FIRM
+from stabkit.results.words import scientific
+
+SCHEMA = "stabkit-baseline/1"
+DROP = 0.1
+"""Of a probability: a tenth of a word's width in calibration (docs/verdict.md) is not a regression."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RateBaseline:
+    """The verdict at one rate."""
+
+    lr: float | None
+    """None: the factory's own."""
+    verdict: Forecasted
+    probability: float | None
+    failing: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Baseline:
+    """What a probe said, and of what."""
+
+    factory: str
+    depths: tuple[int | None, ...]
+    seeds: tuple[int, ...]
+    steps: int
+    rates: tuple[RateBaseline, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        return {"schema": SCHEMA, **asdict(self)}
+
+
+def of(judged: Judged, factory: str, depths: Sequence[int | None], seeds: Sequence[int], steps: int) -> Baseline:
+    """Of what was judged now."""
+    return Baseline(
+        factory=factory,
+        depths=tuple(depths),
+        seeds=tuple(seeds),
+        steps=steps,
+        rates=tuple(
+            RateBaseline(
+                lr=verdict.lr or None,
+                verdict=verdict.word,
+                probability=None if verdict.forecast.probability is None else round(verdict.forecast.probability, 4),
+                failing=tuple(verdict.failing),
+            )
+            for verdict in judged.verdicts
+        ),
+    )
+
+
+def read(path: Path) -> Baseline:
+    """A file's; raises UsageError that names what is wrong with it and how to write it."""
+    try:
+        body = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UsageError(f"--baseline {path}: there is no such file; --update-baseline writes it") from None
+    except (OSError, ValueError) as error:
+        raise UsageError(f"--baseline {path} cannot be read ({error}); --update-baseline writes it") from error
+    try:
+        return _baseline(body)
+    except (KeyError, TypeError, ValueError) as error:
+        raise UsageError(f"--baseline {path} is not a baseline of this version; --update-baseline writes it") from error
+
+
+def _baseline(body: Mapping[str, Any]) -> Baseline:
+    if body["schema"] != SCHEMA:
+        raise ValueError(body["schema"])
+    rates = tuple(
+        RateBaseline(
+            lr=None if rate["lr"] is None else float(rate["lr"]),
+            verdict=FIRM[FIRM.index(rate["verdict"])],
+            probability=None if rate["probability"] is None else float(rate["probability"]),
+            failing=tuple(map(str, rate["failing"])),
+        )
+        for rate in body["rates"]
+    )
+    depths = tuple(None if depth is None else int(depth) for depth in body["depths"])
+    seeds = tuple(map(int, body["seeds"]))
+    return Baseline(factory=str(body["factory"]), depths=depths, seeds=seeds, steps=int(body["steps"]), rates=rates)
+
+
+def worse(before: Baseline, now: Baseline) -> list[str]:
+    """What became worse, a sentence each; raises UsageError where the two are of different probes."""
+    for name in ("depths", "seeds", "steps"):
+        was, is_ = getattr(before, name), getattr(now, name)
+        if was != is_:
+            raise UsageError(
+                f"the baseline was made with --{name} {_listed(was)}, this probe with {_listed(is_)}: "
+                "give the same, or --update-baseline"
+            )
+    known = {rate.lr: rate for rate in before.rates}
+    if missing := [rate.lr for rate in now.rates if rate.lr not in known]:
+        rates = ", ".join("the factory's own" if lr is None else scientific(lr, 6) for lr in missing)
+        raise UsageError(f"the baseline has no rate {rates}: give the same --lr, or --update-baseline")
+    return [sentence for rate in now.rates for sentence in _worse(known[rate.lr], rate)]
+
+
+def _worse(before: RateBaseline, now: RateBaseline) -> list[str]:
+    at = "" if now.lr is None else f"at {scientific(now.lr, 6)} "
+    found = []
+    was, is_ = before.probability, now.probability
+    if FIRM.index(now.verdict) > FIRM.index(before.verdict):
+        found.append(f"{at}{before.verdict} before, {now.verdict} now")
+    elif was is not None and is_ is not None and was - is_ >= DROP:
+        found.append(f"{at}it trains with a probability of {is_:.2f}, {was:.2f} before")
+    if broken := [name for name in now.failing if name not in before.failing]:
+        found.append(f"{at}{' and '.join(broken)} fail{'s' * (len(broken) == 1)} and did not before")
+    return found
+
+
+def _listed(value: Any) -> str:
+    if not isinstance(value, tuple):
+        return str(value)
+    return ",".join("–" if part is None else str(part) for part in value)

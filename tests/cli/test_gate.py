@@ -1,0 +1,138 @@
+"""`stabkit probe --baseline`: what became worse than a committed file, and what a CI is told of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import yaml
+
+from stabkit.errors import UsageError
+from stabkit.results.own import baseline
+from stabkit.results.own.baseline import Baseline, RateBaseline
+from stabkit.running import executors
+from tests.commands import stabkit
+
+ROOT = Path(__file__).parents[2]
+ACTION = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
+PAGE = (ROOT / "docs" / "tutorials" / "ci.md").read_text(encoding="utf-8")
+(MODEL,) = re.findall(r"```python\n# model\.py\n(.*?)```", PAGE, re.S)
+BEFORE, AFTER = re.findall(r"^\$ stabkit (.*)$", PAGE, re.M)
+
+RATE = RateBaseline(lr=None, verdict="open", probability=0.5, failing=())
+GIVEN = Baseline(factory="m:f", depths=(2, 4), seeds=(0,), steps=16, rates=(RATE,))
+
+
+def changed(**changes: object) -> Baseline:
+    return replace(GIVEN, rates=(replace(RATE, **changes),))
+
+
+@pytest.mark.parametrize(
+    ("now", "said"),
+    [
+        ({}, []),
+        ({"probability": 0.41}, []),
+        ({"probability": 0.39}, ["it trains with a probability of 0.39, 0.50 before"]),
+        ({"probability": 0.99, "verdict": "likely trains"}, []),
+        ({"verdict": "likely stuck", "probability": 0.01}, ["open before, likely stuck now"]),
+        ({"verdict": "out of range", "probability": None}, ["open before, out of range now"]),
+        ({"failing": ("stream",)}, ["stream fails and did not before"]),
+        ({"failing": ("stream", "gradient")}, ["stream and gradient fail and did not before"]),
+    ],
+)
+def test_worse_is_a_later_verdict_a_new_failure_or_a_lower_probability(now, said) -> None:
+    assert baseline.worse(GIVEN, changed(**now)) == said
+
+
+def test_what_failed_before_may_fail_again_and_a_lighter_verdict_is_no_news() -> None:
+    bad = changed(verdict="likely stuck", probability=0.02, failing=("gradient",))
+    assert baseline.worse(bad, bad) == [] and baseline.worse(bad, GIVEN) == []
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        (replace(GIVEN, depths=(2, 8)), "--depths 2,4, this probe with 2,8"),
+        (replace(GIVEN, seeds=(0, 1)), "--seeds 0, this probe with 0,1"),
+        (replace(GIVEN, steps=2), "--steps 16, this probe with 2"),
+        (changed(lr=1e-3), "no rate 1e-3"),
+    ],
+)
+def test_another_probe_is_no_comparison(other: Baseline, said: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(said)):
+        baseline.worse(GIVEN, other)
+
+
+def test_a_file_is_read_as_it_was_written_and_a_damaged_one_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "depth.json"
+    path.write_text(json.dumps(GIVEN.to_json()))
+    assert baseline.read(path) == GIVEN
+    for text in ("", "{}", "[]", json.dumps({**GIVEN.to_json(), "schema": "x"}), '{"schema": 1}'):
+        path.write_text(text)
+        with pytest.raises(UsageError, match="--update-baseline writes it"):
+            baseline.read(path)
+    with pytest.raises(UsageError, match="there is no such file"):
+        baseline.read(tmp_path / "none.json")
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("drawn")
+def test_the_tutorial_ends_with_0_for_the_good_model_and_7_for_the_bad_change(tmp_path, monkeypatch) -> None:
+    monkeypatch.setitem(executors.EXECUTORS, "processes", executors.EXECUTORS["inline"])
+    (tmp_path / "model.py").write_text(MODEL, encoding="utf-8")
+    assert stabkit(*BEFORE.split(), cwd=tmp_path).returncode == 0
+    kept = (tmp_path / "depth.json").read_bytes()
+    summary = tmp_path / "summary.md"
+    github = {"GITHUB_ACTIONS": "true", "GITHUB_STEP_SUMMARY": str(summary)}
+    good = stabkit(*AFTER.split(), "--junit", tmp_path / "good.xml", cwd=tmp_path, env=github)
+    assert good.returncode == 0 and "::notice title=stabkit probe model:gpt::" in good.stderr
+    assert "likely trains" in summary.read_text() and "| Gradient | pass |" in summary.read_text()
+    assert ET.parse(tmp_path / "good.xml").getroot().attrib["failures"] == "0"
+
+    (tmp_path / "model.py").write_text(MODEL.replace("norm_first=True", "norm_first=False"), encoding="utf-8")
+    bad = stabkit(*AFTER.split(), "--no-cures", "--junit", tmp_path / "bad.xml", cwd=tmp_path, env=github)
+    (printed,) = re.findall(r"```text\n(error: .*)\n```", PAGE)
+    assert bad.returncode == 7 and bad.stderr.splitlines()[-1] == printed
+    assert "::error title=stabkit probe model:gpt::likely trains before, likely stuck now" in bad.stderr
+    assert "- Worse than the baseline: gradient fails" in summary.read_text()
+    suite = ET.parse(tmp_path / "bad.xml").getroot()
+    failed = [case.attrib["name"] for case in suite if case.find("failure") is not None]
+    assert failed[0] == "verdict" and failed[1].startswith("gradient") and int(suite.attrib["failures"]) == len(failed)
+    assert (tmp_path / "depth.json").read_bytes() == kept, "a gate writes no baseline"
+    assert stabkit(*BEFORE.split(), "--no-cures", cwd=tmp_path).returncode == 0, "accepted"
+    assert stabkit(*AFTER.split(), "--no-cures", cwd=tmp_path).returncode == 0, "as it was before"
+
+
+def test_the_action_gives_every_input_to_the_probe(tmp_path: Path) -> None:
+    """Its step, run by the shell that GitHub runs it with, on a `stabkit` that prints what it was called with."""
+    (step,) = [step for step in ACTION["runs"]["steps"] if step["name"] == "probe"]
+    asked = {
+        "factory": "model:gpt",
+        "depths": "4,8",
+        "seeds": "0",
+        "baseline": "depth.json",
+        "arguments": "--lr 1e-3 -q",
+    }
+    assert set(asked) | {"working-directory"} == set(ACTION["inputs"])
+    (tmp_path / "stabkit").write_text('#!/bin/sh\nfor word in "$@"; do echo "$word"; done\nexit 7\n')
+    (tmp_path / "stabkit").chmod(0o755)
+    env = {name: asked[re.fullmatch(r"\$\{\{ inputs\.(\S+) \}\}", text)[1]] for name, text in step["env"].items()}
+    done = subprocess.run(
+        ["bash", "-e", "-o", "pipefail", "-c", step["run"]],
+        env={"PATH": f"{tmp_path}:{os.environ['PATH']}", **env},
+        capture_output=True,
+        text=True,
+    )
+    words = "probe model:gpt --depths 4,8 --seeds 0 --lr 1e-3 -q --baseline depth.json".split()
+    assert done.returncode == 7 and done.stdout.split() == words, done.stderr
+
+
+def test_the_page_uses_the_action_with_inputs_that_it_has() -> None:
+    ((used,),) = (yaml.safe_load(text) for text in re.findall(r"```yaml\n(.*?)```", PAGE, re.S))
+    assert set(used["with"]) <= set(ACTION["inputs"]) and used["uses"] == "./stabkit"
