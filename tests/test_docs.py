@@ -83,6 +83,13 @@ def test_the_site_builds_without_a_loose_end_and_asks_nothing_of_a_network(tmp_p
         assert f">{command}<" in own[Path("commands.html")]
 
 
+def test_generated_pages_are_committed_as_they_are_generated() -> None:
+    made = runpy.run_path(str(DOCS / "_ext" / "generated.py"))["PAGES"]
+    for name, page in made.items():
+        kept = (DOCS / f"{name}.md").read_text(encoding="utf-8")
+        assert kept == "".join(page()), f"{name}.md: `python docs/_ext/generated.py` writes it anew"
+
+
 def test_the_map_of_the_code_is_made_from_the_package() -> None:
     made = runpy.run_path(str(DOCS / "_ext" / "code_map.py"))
     assert (DOCS / "architecture.md").read_text(encoding="utf-8") == made["page"](), (

@@ -1,4 +1,7 @@
-"""Pages written from the program, so that they cannot differ from it: commands, claims, probes, the gallery."""
+"""Pages written from the program, so that they cannot differ from it: commands, claims, probes, the committed pages.
+
+`python docs/_ext/generated.py` writes them; a test compares them.
+"""
 
 from __future__ import annotations
 
@@ -98,41 +101,32 @@ def probes() -> Iterator[str]:
 
 
 def gallery() -> Iterator[str]:
-    """The committed pages: a sketch of the first picture of each, its question, its answer, how it was made."""
-    from stabkit.figures.drawing.svg import sketch
-
-    yield "# Results\n\nEach page names the version that made it and its command; `python3 dev.py evidence all` makes "
-    yield "them anew. "
-    yield "A page is one file: it can be saved and sent.\n\n"
-    pages = [*(ROOT / "reports").glob("*.html"), *(ROOT / "reports").glob("*/index.html")]
-    cards = []
-    for path in sorted(pages):
+    """The committed pages: the question of each, its answer, where it lies."""
+    yield "# Pages\n\nEach page is one file that can be saved and sent. It names the version that made it and its "
+    yield "command; `python3 dev.py evidence all` regenerates all.\n\n| question | answer |\n|---|---|\n"
+    for path in [*sorted((ROOT / "reports").glob("*.html")), *sorted((ROOT / "reports").glob("*/index.html"))]:
         text = path.read_text(encoding="utf-8")
-        title = re.search(r"<h1>(.*?)</h1>", text, re.S)
-        said = re.search(r'<p class="headline">(.*?)</p>', text, re.S)
-        made = re.search(r'content="(stabkit [^"]+)"', text)
-        picture = re.search(r"<svg xmlns.*?</svg>", text, re.S)
-        where = path.relative_to(ROOT).as_posix()
-        small = sketch(picture[0]) if picture else ""
-        answer = re.sub(r"<[^>]+>", "", said[1]).strip() if said else ""
-        cards.append(
-            f'<a href="{where}">{small}<b>{title[1].strip() if title else where}</b><small>{answer}</small>'
-            f"<small>{made[1] if made else ''}</small></a>"
-        )
-    yield f'<div class="gallery">{"".join(cards)}</div>\n'
+        (title,) = re.findall(r"<h1>(.*?)</h1>", text, re.S)
+        (said,) = re.findall(r'<p class="headline">(.*?)</p>', text, re.S)
+        answer = re.sub(r"<[^>]+>", "", said).strip().replace("|", "\\|")
+        yield f"| {title.strip()} | [{answer}](../{path.relative_to(ROOT).as_posix()}) |\n"
 
 
 PAGES = {"commands": commands, "claims": claims, "probes": probes, "gallery": gallery}
 
 
-def write(app: Any) -> None:
+def write(folder: Path) -> None:
     for name, made in PAGES.items():
-        page = Path(app.srcdir) / f"{name}.md"
-        text = "".join(made())
+        page, text = folder / f"{name}.md", "".join(made())
         if not page.exists() or page.read_text(encoding="utf-8") != text:
             page.write_text(text, encoding="utf-8")
 
 
 def setup(app: Any) -> dict[str, bool]:
-    app.connect("config-inited", lambda app, config: write(app))
+    app.connect("config-inited", lambda app, config: write(Path(app.srcdir)))
     return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(ROOT))
+    write(ROOT / "docs")
