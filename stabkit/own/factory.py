@@ -30,9 +30,9 @@ def function(option: str, text: str) -> Callable[..., Any]:
         if error.name and not f"{module}.".startswith(f"{error.name}."):
             raise UsageError(f"{option}: {module} imports {error.name!r}, which is not installed") from error
         missing = f"no module {error.name!r}" if error.name else told(error)
-        raise UsageError(f"{option}: {missing}; it is looked for where Python does and here") from error
+        raise UsageError(f"{option}: {missing}; looked on Python's path and in this folder") from error
     except SystemExit as error:
-        guard = 'put what is to run as a script under if __name__ == "__main__"'
+        guard = 'put script code under if __name__ == "__main__"'
         raise UsageError(f"{option}: importing {module} ended with {told(error)}; {guard}") from error
     except Exception as error:  # the user's own
         raise UsageError(f"{option}: importing {module} raised {told(error)}") from error
@@ -41,7 +41,7 @@ def function(option: str, text: str) -> Callable[..., Any]:
         near = difflib.get_close_matches(name, vars(imported), 1)
         raise UsageError(f"{option}: {module} has no {name!r}" + "".join(f"; is it {one!r}?" for one in near))
     if not callable(attribute):
-        raise UsageError(f"{option}: {text} is no function")
+        raise UsageError(f"{option}: {text} is not a function")
     return cast("Callable[..., Any]", attribute)
 
 
@@ -56,7 +56,7 @@ def call(option: str, text: str, depth: int | None = None) -> Any:
     made = function(option, text)
     needs = needed(made)
     if needs and depth is None:
-        raise UsageError(f"{option}: {text} takes {needs[0]!r}, and no depth was given")
+        raise UsageError(f"{option}: {text} takes {needs[0]!r}, but no depth was given")
     try:
         return made(depth) if needs else made()
     except (Exception, SystemExit) as error:
@@ -78,7 +78,7 @@ def model_and_loss(option: str, text: str, weights: str) -> tuple[Any, Any]:
 
     made = call(option, text)
     if not isinstance(made, tuple) or len(made) != 2 or not isinstance(made[0], nn.Module) or not callable(made[1]):
-        raise UsageError(f"{option}: {text} is to return (model, loss), a torch.nn.Module and a function of it")
+        raise UsageError(f"{option}: {text} must return (model, loss): a torch.nn.Module and a function of it")
     model, loss = made
     if weights:
         _load(model, Path(weights))
@@ -107,6 +107,6 @@ def told(error: BaseException) -> str:
     try:
         words = " ".join(str(error).split())
     except Exception:  # its own __str__ raises
-        words = "(it has no words)"
+        words = "(it has no message)"
     short = words if len(words) <= 300 else words[:300].rsplit(" ", 1)[0] + " …"
     return f"{type(error).__name__}: {short.encode(errors='backslashreplace').decode()}"

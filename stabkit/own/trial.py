@@ -41,7 +41,7 @@ NUMERIC = (ArithmeticError, torch.linalg.LinAlgError)  # type: ignore[attr-defin
 """What code raises on numbers alone."""
 RAISED = 1.5
 """A loss, or the norm of all parameters, this many times its first has grown."""
-SEEN = "the loss is read on batches that updates were made on: {}"
+SEEN = "the loss is read on the training batches: {}"
 
 Tell = Callable[[dict[str, Any]], None]
 
@@ -132,7 +132,7 @@ def updated(made: Made, steps: int, tell: Callable[[int, float], None]) -> tuple
         except GROWN as error:
             if step == 1 or not _of_numbers(error, losses[0], losses[-1], before, _size(made)):
                 raise
-            return [*losses[: step - 1], math.nan], f"update {step} raised {told(error)}: taken for a loss that is lost"
+            return [*losses[: step - 1], math.nan], f"update {step} raised {told(error)}: its loss counts as not finite"
         made.schedule.step()
         if time.monotonic() - last > 0.5:
             last = time.monotonic()

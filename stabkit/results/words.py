@@ -42,8 +42,8 @@ def law(fit: DepthFit) -> str:
 
 
 def with_depth(fit: DepthFit) -> str:
-    """`with depth it goes as N^0.54 (0.50 to 0.58)`; of an exponent that says nothing, that it does."""
-    return "how it goes with depth one seed does not tell" if fit.vague else f"with depth it goes as {law(fit)}"
+    """`it scales with depth as N^0.54 (0.50 to 0.58)`; of an exponent that says nothing, that it does."""
+    return "one seed does not show how it scales with depth" if fit.vague else f"it scales with depth as {law(fit)}"
 
 
 def grows(level: float) -> str:

@@ -32,7 +32,7 @@ CASES: dict[str, list[tuple[str, int, str]]] = {
     "gpt2-init-at-768": [
         (AUDIT.format("gpt2-init"), VIOLATED, r"out and down in all 6 layers, 3\.46 × too large: not scaled at all"),
     ],
-    "head-of-variance-one": [(PROBE, 0, r"[Tt]he loss at the start is 2\d[\d.]*, a uniform guess over 100 classes has ln 100 = 4\.61")],
+    "head-of-variance-one": [(PROBE, 0, r"[Tt]he loss at the start is 2\d[\d.]*; a uniform guess over 100 classes gives ln 100 = 4\.61")],
     "inner-skip": [("probe model:{} --depths 2,4,8 --lr 1e-4 --quiet", 0, r"N\^0\.4\d .*\n?.*3\.2 +│ 4\.5 +│ 6\.[23]")],
     "ln-scale-buffer-lost": [
         (AUDIT.format("layernorm-scaling"), VIOLATED, r"multiplied by 0, not 0\.40825 … 1: every branch reads 0"),
@@ -42,11 +42,11 @@ CASES: dict[str, list[tuple[str, int, str]]] = {
     "no-logit-scale": [
         (AUDIT.format("pre-ln"), VIOLATED, r"logits are multiplied by 1, not 1/√32 = 0\.1768"),
     ],
-    "one-layer-detached": [("train.py {}", 0, r"update 1: no gradient reaches stack\.1 … stack\.3, to be trained")],
+    "one-layer-detached": [("train.py {}", 0, r"update 1: no gradient reaches the trainable stack\.1 … stack\.3")],
     "only-query-normed": [
         (AUDIT.format("pre-ln"), VIOLATED, r"self-attention in all 6 layers: key and value read the stream without a norm"),
     ],
-    "pure-bfloat16": [("train.py {}", 0, r"13 norm tensors .* did not move for 8 readings though a gradient arrives: weights in bfloat16")],
+    "pure-bfloat16": [("train.py {}", 0, r"13 norm tensors .* did not move in 8 readings, although a gradient arrives: weights in bfloat16")],
     "row-wholly-masked": [
         ("probe model:{} --depths 2,4,8 --quiet", 2, r"stream of stack\.1\.self \(1 of 8 rows; the loss is 4\.61; 27 of 29 gradients are not finite\)"),
     ],
@@ -54,7 +54,7 @@ CASES: dict[str, list[tuple[str, int, str]]] = {
         (AUDIT.format("pre-ln"), VIOLATED, r"1\. decoder, feed-forward in all 6 layers: layers share one set of weights"),
     ],
     "two-norms-in-a-row": [
-        (AUDIT.format("pre-ln"), VIOLATED, r"self-attention in all 6 layers: 2 norms in a row stand before the branch"),
+        (AUDIT.format("pre-ln"), VIOLATED, r"self-attention in all 6 layers: 2 norms stand in a row before the branch"),
     ],
 }  # fmt: skip
 COMPLAINT = r"StabilityWarning|violated in|does not train as it stands|loss at the start"

@@ -33,7 +33,7 @@ def probe(name, out, *more, depths="2,4,8", seeds="0", steps="2"):
 def test_the_sentence_the_table_and_the_page(inline, tmp_path):
     done = probe("flat", tmp_path, seeds="0..2")
     assert done.returncode == 0, done.stderr
-    said = "Whether flat at 8 layers trains cannot be told: a forecast needs 16 updates, and no more."
+    said = "No forecast for flat at 8 layers: a forecast needs exactly 16 updates."
     told = " ".join(done.stdout.split())
     assert told.index("━") < told.index(said) < told.index("report:") < told.index("next:")
     for link in ("Stream", "Update", "Gradient", "Tokens", "Loss", "Finite"):
@@ -62,8 +62,8 @@ def test_what_cannot_be_told_is_0_and_with_strict_8(inline, tmp_path):
     done = probe("flat", tmp_path, "--strict", depths="2,4")
     assert done.returncode == 8 and "out of range: --strict asks for a model" in done.stderr
     one = probe("one_batch", tmp_path, "--strict", depths="4", steps="16")
-    assert one.returncode == 8 and "every update saw one batch" in " ".join(one.stdout.split())
-    assert "next: let the factory return" in one.stdout
+    assert one.returncode == 8 and "every update used the same batch" in " ".join(one.stdout.split())
+    assert "next: return (model, loss) from the factory" in one.stdout
 
 
 def test_changes_are_tried_where_it_is_not_likely_to_train_and_the_smallest_that_mends_it_is_named(inline, tmp_path):
@@ -110,7 +110,7 @@ def test_the_document_has_what_was_promised(inline, tmp_path):
         ("pre_ln", ("--steps", "0"), "--steps"),
         ("absent", (), "has no 'absent'"),
         ("raises", (), "gave no result at any depth: ValueError: no such layer (probe_models.py:"),
-        ("deaf", (), "the factory is to build as many layers as it is asked for"),
+        ("deaf", (), "the factory must build as many layers as it is asked for"),
     ],
 )
 def test_bad_input_is_one_line_and_2(inline, tmp_path, name, more, said):

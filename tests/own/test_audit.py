@@ -229,7 +229,7 @@ def test_without_a_method_deepnorms_constant_names_it_and_beta_is_told_by_its_fa
 @pytest.mark.parametrize("attention", ATTENTIONS)
 def test_one_deviation_for_all_shapes_is_a_base_and_what_is_not_scaled_on_it_is_said_beside(attention):
     base, gains = found(flat_normal(deepnorm(N, M, attention=attention)))
-    assert base[0] == "base initialisation" and "N(0, 0.02²) whatever the shape" in base[1]
+    assert base[0] == "base initialisation" and "N(0, 0.02²) for every shape" in base[1]
     assert (
         gains[0] == "standard deviation" and "value, out, up and down" in gains[1] and "not scaled at all" in gains[1]
     )
@@ -432,7 +432,7 @@ class Convolutions(nn.Module):
         return [self.up.bias, self.down.bias]
 
 
-@pytest.mark.parametrize(("size", "notes"), [(1, []), (3, ["used by convolution", "a feed-forward; not judged"])])
+@pytest.mark.parametrize(("size", "notes"), [(1, []), (3, ["used by convolution", "nor as feed-forward; not judged"])])
 def test_a_convolution_over_one_position_is_a_matrix_and_another_is_said_not_to_be(size, notes):
     model = Net(3, 0, alpha=(models.betas(3, 0)[0][0],) * 2)
     for layer in model.stacks[0]:
@@ -567,7 +567,7 @@ def test_numbers_that_are_not_finite_outside_of_all_sub_layers_are_a_finding_too
     assert found(model, n=3, m=3) == []
     nn.init.constant_(model.head.weight, float("nan"))
     ((topic, what),) = found(model, n=3, m=3)
-    assert topic == "not finite" and what.startswith("head.weight outside of all sub-layers")
+    assert topic == "not finite" and what.startswith("head.weight outside all sub-layers")
 
 
 def lazy():
@@ -583,8 +583,8 @@ def meta():
     ("build", "said"),
     [
         (lambda: nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 8)), "no residual sub-layer"),
-        (nn.Identity, "no matrices"),
-        (lambda: nn.LayerNorm(8), "no matrices"),
+        (nn.Identity, "contain no matrix"),
+        (lambda: nn.LayerNorm(8), "contain no matrix"),
         (lazy, "not initialised yet"),
         (meta, "meta device"),
         (lambda: deepnorm(3, 0), "no cross-attention"),
@@ -626,7 +626,7 @@ def test_a_weight_of_three_axes_is_said_not_to_be_followed():
             return torch.einsum("bthe,hed->bthd", heads, self.each).sum(2)
 
     notes = judged(xavier(Net(3, 0, attention=Heads)), "post-ln", 3, 0).notes
-    assert any("each and 2 more: used by bmm, which is not followed" in note for note in notes)
+    assert any("each and 2 more: used by bmm, which cannot be followed" in note for note in notes)
 
 
 # — the command —

@@ -52,8 +52,8 @@ def test_the_command_has_a_table_a_document_and_an_exit_code(tmp_path: Path) -> 
 @pytest.mark.slow
 def test_a_width_that_breaks_and_one_that_is_ignored_are_said(tmp_path: Path) -> None:
     found = probed("breaking", tmp_path)
-    assert found.found.broken == {64: 2} and "at width 64 a number is lost" in found.verdict
-    with pytest.raises(UsageError, match="wide whatever width it is asked for"):
+    assert found.found.broken == {64: 2} and "at width 64 a number is not finite" in found.verdict
+    with pytest.raises(UsageError, match="wide at every width asked for"):
         probed("narrow", tmp_path)
 
 
@@ -86,7 +86,7 @@ def test_of_all_one_that_drifts_decides_and_all_must_carry() -> None:
 
 def test_a_width_at_which_a_number_is_lost_is_said_and_carries_nothing() -> None:
     lost = of(0.0, broken={64: 3})
-    assert lost.verdict == "cannot tell" and "at width 64 a number is lost by update 3" in page.answer(lost)
+    assert lost.verdict == "cannot tell" and "at width 64 a number is not finite by update 3" in page.answer(lost)
 
 
 def test_one_seed_has_no_interval_and_cannot_tell() -> None:
@@ -95,7 +95,7 @@ def test_one_seed_has_no_interval_and_cannot_tell() -> None:
 
 
 def test_a_factory_that_ignores_its_width_is_refused() -> None:
-    with pytest.raises(UsageError, match="wide whatever width it is asked for"):
+    with pytest.raises(UsageError, match="wide at every width asked for"):
         coordinates([cell("pre_ln", 4, steps=2)], 2)
 
 

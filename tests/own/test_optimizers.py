@@ -144,7 +144,7 @@ def test_one_that_never_steps_is_named(tmp_path):
 
 def test_what_no_optimizer_given_steps_is_named_in_one_line(tmp_path):
     model, (muon, adamw) = made()
-    with pytest.warns(StabilityWarning, match="are stepped by no optimizer given") as seen:
+    with pytest.warns(StabilityWarning, match="no given optimizer steps the trainable") as seen:
         with stabkit.watch(model, muon, out=tmp_path, probe=tokens(0)) as watch:
             loss_of(model, tokens(0)).backward()
             muon.step()
@@ -187,14 +187,14 @@ def test_a_probe_names_what_its_optimizers_leave_out():
 def test_bad_lists_of_optimizers_are_refused(tmp_path):
     model, (muon, adamw) = made()
     for given, said in (
-        ([muon, muon], "an optimizer is given twice"),
-        ([muon, "adamw"], "is to be a torch.optim.Optimizer, not str"),
+        ([muon, muon], "the same optimizer is given twice"),
+        ([muon, "adamw"], "must be a torch.optim.Optimizer, not str"),
         ([muon, torch.optim.SGD([nn.Parameter(torch.ones(2))], lr=1.0)], "SGD holds none of the model's parameters"),
-        ([], "without an optimizer give a probe batch"),
+        ([], "without an optimizer, give a probe batch"),
     ):
         with pytest.raises(UsageError, match=said):
             stabkit.watch(model, given, out=tmp_path)
-    with pytest.raises(UsageError, match="the optimizer tells of its steps by itself"):
+    with pytest.raises(UsageError, match="the optimizer reports its own steps"):
         stabkit.watch(model, [muon, adamw], out=tmp_path, probe=tokens(0)).step()
 
 
@@ -209,7 +209,7 @@ def test_one_whose_parameters_are_all_frozen_is_said_and_steps_with_the_others(t
             muon.step()
             adamw.step()
         assert watch.steps == 2
-    assert "all that AdamW holds of the model is frozen" in held(tmp_path).cell.facts.notes
+    assert "all model parameters in AdamW are frozen" in held(tmp_path).cell.facts.notes
 
 
 def test_wrappers_give_what_steps():

@@ -63,7 +63,7 @@ def test_a_model_alone_is_given_random_tokens_of_its_own_vocabulary():
     (tokens,) = made.call.args
     assert tokens.shape == (8, 32) and 80 < int(tokens.max()) < models.WORDS
     (note,) = made.notes
-    assert note.startswith("the factory gives no loss: cross-entropy on fresh batches") and made.fresh
+    assert note.startswith("the factory gives no loss: cross-entropy on new batches") and made.fresh
     again = make(models.alone, "alone", 4, 0, 0.0)
     assert (again.call.args[0] == tokens).all(), "the batch is the same at every depth"
 
@@ -134,8 +134,8 @@ def test_blocks_can_be_named(tmp_path):
             4,
             "(model, loss), (model, loss, optimizer) or (model, loss, optimizer, scheduler), got str",
         ),
-        ("fresh", 4, "at the same weights; its batch is to be the same at the same step"),
-        ("vector", 4, "is to be a scalar tensor, got a tensor [4]"),
+        ("fresh", 4, "at the same weights; its batch must be the same at the same step"),
+        ("vector", 4, "must be a scalar tensor, got a tensor [4]"),
         ("detached", 4, "the loss has no gradient"),
         ("around", 4, "loss(model) never calls the model itself"),
         ("frozen", 4, "every parameter is frozen"),
@@ -144,7 +144,7 @@ def test_blocks_can_be_named(tmp_path):
         ("stepping", 4, "optimiser steps were taken in one update"),
         ("cut_off", 4, "the loss's gradient reaches none of the model's parameters"),
         ("on_meta", 4, "is on the meta device"),
-        ("nothing", 4, "no residual sums x + f(x) and no like blocks"),
+        ("nothing", 4, "no residual sums x + f(x) and no similar blocks"),
     ],
 )
 def test_a_factory_that_cannot_be_probed_is_told_why(name, depth, said, tmp_path):
@@ -158,7 +158,7 @@ def test_a_factory_that_cannot_be_probed_is_told_why(name, depth, said, tmp_path
 
 def test_a_pattern_that_names_no_blocks_is_told_what_there_is(tmp_path):
     found = told("pre_ln", tmp_path, 3, blocks="h.*")["failed"]
-    assert "'h.*' matches 0 modules, two at least are needed; like ones: blocks.0" in found
+    assert "'h.*' matches 0 modules; at least two are needed. Similar ones: blocks.0" in found
 
 
 def test_blocks_that_run_more_than_once_are_refused(tmp_path):
@@ -267,7 +267,7 @@ def test_a_rule_of_updates_elsewhere_on_the_path_is_part_of_the_model(tmp_path, 
 
 def test_norms_in_a_list_of_their_own_are_no_stream(tmp_path):
     """A gated stream that explodes; the norms' outputs, of constant size, stand in a ModuleList."""
-    assert "no like blocks" in told("gated_boom", tmp_path)["failed"]
+    assert "no similar blocks" in told("gated_boom", tmp_path)["failed"]
 
 
 def test_frozen_layers_are_not_compared():
@@ -296,12 +296,12 @@ def test_one_bad_depth_keeps_the_others(tmp_path):
 
 
 def test_an_exception_without_words_is_told(tmp_path):
-    assert "(it has no words)" in told("wordless", tmp_path)["failed"]
+    assert "(it has no message)" in told("wordless", tmp_path)["failed"]
 
 
 def test_a_model_whose_sub_layers_do_not_follow_the_depth_is_noted():
     odd = [cell("odd", depth, steps=1) for depth in (2, 4, 8)]
-    assert uneven(odd) == "sub-layers do not follow the depth: 4 at 2, 8 at 4, 12 at 8"
+    assert uneven(odd) == "the number of sub-layers is not linear in the depth: 4 at 2, 8 at 4, 12 at 8"
     assert uneven(odd[:2]) == "", "through two points there is always a line"
 
 

@@ -25,7 +25,7 @@ from tests.own.test_optimizers import held
 from tests.own.test_watch import loss_of, tokens
 
 AUDITED = {
-    "two norms": ("norm placement", "self-attention in all 3 layers: 2 norms in a row stand before the branch"),
+    "two norms": ("norm placement", "self-attention in all 3 layers: 2 norms stand in a row before the branch"),
     "raw keys and values": ("norm placement", "self-attention in all 3 layers: key and value read the stream without"),
     "normed shortcut": ("shortcut", "feed-forward in all 3 layers: the shortcut takes the normed x"),
     "attention's normed shortcut": ("shortcut", "self-attention in all 3 layers: the shortcut takes the normed x"),
@@ -74,12 +74,15 @@ def test_gpt2s_own_initialisation_passes_at_any_width_and_its_missing_factor_is_
             block.down.weight /= math.sqrt(8)
     assert audit(model, method, 0, 4).findings == ()
     (base,) = audit(models.Decoder(4, std=0.02), methods.build("pre-ln", {}), 0, 4).findings
-    assert base.topic == "base initialisation" and "N(0, 0.02²) whatever the shape" in base.what
+    assert base.topic == "base initialisation" and "N(0, 0.02²) for every shape" in base.what
 
 
 def test_an_audit_tells_of_a_head_that_is_too_large():
     (note,) = [note for note in judged("a large head").notes if "scores" in note]
-    assert re.search("a uniform guess over 100 classes has ln 100 = 4.61; head.weight is (8|8.1|7.9) ", note)
+    assert re.search(
+        "a uniform guess over 100 classes gives ln 100 = 4.61; the standard deviation of head.weight is (8|8.1|7.9) ",
+        note,
+    )
     assert not any("scores" in note for note in judged("").notes)
 
 
@@ -129,7 +132,11 @@ def test_a_row_that_is_wholly_masked_is_told_as_that_row():
 def test_a_first_loss_far_above_a_guess_is_told_with_its_cause():
     made = make(models.of("a large head"), "factory", 3, 0, 1e-3)
     said = record(made, 1).guess.high(made.start)
-    assert re.search(r"a uniform guess over 100 classes has ln 100 = 4.61; head.weight is (8|8.1|7.9) × 1/√d", said)
+    assert re.search(
+        r"a uniform guess over 100 classes gives ln 100 = 4.61; "
+        r"the standard deviation of head.weight is (8|8.1|7.9) × 1/√d",
+        said,
+    )
     well = make(models.of(""), "factory", 3, 0, 1e-3)
     assert record(well, 1).guess.high(well.start) == ""
     sound = Guess(classes=100, cost=24.0, head="head.weight", scale=8.0)
@@ -160,7 +167,7 @@ def test_a_watch_tells_of_what_no_optimizer_holds_and_what_no_gradient_reaches(t
     tmp_path = tmp_path / "detached"
     (said,) = watched(tmp_path, "detached")
     assert (said.link, said.step) == ("reach", 1)
-    assert "no gradient reaches stack.1 … stack.2, to be trained: something before stack.3.self cuts" in said.sentence
+    assert "no gradient reaches the trainable stack.1 … stack.2: something before stack.3.self cuts" in said.sentence
     (page,) = (figure for figure in WATCHED if figure.name.endswith("gradient"))
     assert page.title(held(tmp_path)) == "Gradient: none arrives at 2 of 4 layers"
     (said,) = watched(tmp_path, "κ 0")
@@ -173,7 +180,7 @@ def test_a_watch_tells_of_what_has_a_gradient_and_stays(tmp_path):
     assert (said.link, said.step) == ("still", 8)
     assert "norm tensors" in said.sentence and "weights in bfloat16" in said.sentence
     (said,) = watched(tmp_path, rate=0.0)
-    assert said.link == "still" and "did not move for 8 readings" in said.sentence
+    assert said.link == "still" and "did not move in 8 readings" in said.sentence
     assert watched(tmp_path, steps=7, rate=0.0) == []
 
 

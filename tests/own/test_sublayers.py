@@ -180,7 +180,7 @@ def test_stacks_of_one_sub_layer_that_follow_one_another_are_joined():
 def test_several_streams_are_told_apart():
     stream = reading.found(TwoStreams(), (TOKENS,))
     assert stream.stacks == ("stack1", "stack2") and len(stream.sublayers) == 6
-    assert "counted for none" in stream.notes[-1]
+    assert "counted in none" in stream.notes[-1]
 
 
 def test_f_is_read_after_the_final_norm():
@@ -194,7 +194,7 @@ def test_a_model_whose_operations_change_from_pass_to_pass_is_told_so():
     model = Stack(2)
     stream = reading.found(model, (TOKENS,))
     model.head = nn.Sequential(model.head, nn.ReLU())
-    with pytest.raises(UsageError, match="other operations from pass to pass"):
+    with pytest.raises(UsageError, match="operations differ from pass to pass"):
         stream.read(model, (TOKENS,))
 
 

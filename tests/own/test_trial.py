@@ -105,7 +105,9 @@ def test_an_optimiser_that_raises_is_a_loss_that_is_lost(tmp_path: Path) -> None
 @pytest.mark.parametrize(("name", "said"), [("three_batches", "there are 3"), ("one_batch", "there is one")])
 def test_batches_that_come_again_are_noted(name: str, said: str, tmp_path: Path) -> None:
     made = tried(name, tmp_path)
-    assert not made.fresh and any("batches that updates were made on" in note and said in note for note in made.notes)
+    assert not made.fresh and any(
+        "the loss is read on the training batches" in note and said in note for note in made.notes
+    )
 
 
 def test_every_seed_learns_the_same_where_the_factory_brings_no_loss(tmp_path: Path) -> None:

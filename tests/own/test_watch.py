@@ -146,7 +146,7 @@ def test_a_rate_a_hundred_times_too_high_is_warned_of_before_the_loss_doubles(tm
             losses.append(float(loss.detach()))
         watch.close()
     doubled = next((i for i, loss in enumerate(losses) if loss > 2 * min(losses[: i + 1])), len(losses))
-    assert "update 1: one update moved" in str(seen[0].message) and "the nearest cause" in str(seen[0].message)
+    assert "update 1: one update moved" in str(seen[0].message) and "the likely cause" in str(seen[0].message)
     assert watch.warnings[0].step < doubled
     assert len({alarm.link for alarm in watch.warnings}) == len(watch.warnings), "each link once"
 
@@ -271,7 +271,7 @@ def test_a_watch_that_fails_says_so_once_and_training_goes_on(tmp_path):
             optimizer.zero_grad(), loss_of(model, tokens(step)).backward(), optimizer.step()
         watch.close()
     (one,) = seen
-    assert "the watch ends at update 3, training goes on: the model runs other operations" in str(one.message)
+    assert "the watch ends at update 3, training goes on: the model's operations differ" in str(one.message)
     (held,) = (WatchShelf(tmp_path).load(own) for own in WatchShelf(tmp_path).ids())
     assert held.ended.startswith("stopped: ") and held.cell.records["stream"].steps.tolist() == [0, 1, 2]
 
@@ -322,7 +322,7 @@ def test_an_optimiser_that_takes_anothers_place_is_said_and_taken_on_request(tmp
         with pytest.warns(StabilityWarning, match="finite|no number|moved"):
             loop.train(3)
     (held,) = (WatchShelf(tmp_path).load(own) for own in WatchShelf(tmp_path).ids())
-    assert held.cell.facts.steps == 8 and "from update 3 on SGD steps in place of AdamW" in held.cell.facts.notes
+    assert held.cell.facts.steps == 8 and "from update 3 on SGD replaces AdamW" in held.cell.facts.notes
     assert held.alarms
 
 
@@ -369,7 +369,7 @@ def test_a_wrapper_that_steps_every_other_time_is_no_stranger_and_many_are_told_
 def test_a_second_watch_on_a_model_is_said_and_records_nothing(tmp_path):
     loop = Loop("")
     first = stabkit.watch(loop.model, loop.optimizer, out=tmp_path)
-    with pytest.warns(StabilityWarning, match="watched already and this second watch records nothing"):
+    with pytest.warns(StabilityWarning, match="another watch is on this model, so this one records nothing"):
         second = stabkit.watch(loop.model, loop.optimizer, out=tmp_path)
     loop.train(2)
     first.close(), second.close()
@@ -381,7 +381,7 @@ def test_a_watch_that_begins_late_says_where_it_begins(tmp_path):
     loop.train(2)
     with stabkit.watch(loop.model, loop.optimizer, out=tmp_path) as watch:
         loop.train(2)
-    assert any("had taken steps before" in note for note in watch.notes)
+    assert any("had already taken steps" in note for note in watch.notes)
 
 
 def test_a_loss_after_the_end_is_said_once(tmp_path):
@@ -399,7 +399,7 @@ def test_close_says_the_command_and_makes_the_page_where_it_is_asked_to(tmp_path
     with stabkit.watch(loop.model, loop.optimizer, out=tmp_path, name="mine", page=True) as watch:
         loop.train(2)
     said = caplog.text
-    assert f"no warning; stabkit report {watch.id} --store {tmp_path} makes the page" in said
+    assert f"no warning; stabkit report {watch.id} --store {tmp_path} writes the page" in said
     assert (tmp_path / "reports" / f"own-{watch.id}.html").is_file()
 
 
@@ -433,7 +433,7 @@ def test_a_fork_after_the_watch_began_is_left_alone(tmp_path):
     loop.train(1)
     if not (child := os.fork()):
         try:
-            with pytest.warns(StabilityWarning, match="is a fork of the one that is watched"):
+            with pytest.warns(StabilityWarning, match="is a fork of the watched one"):
                 loop.train(1)
             os._exit(0 if "fork" in watch.ended and watch.steps == 1 else 1)
         finally:
@@ -446,14 +446,14 @@ def test_a_fork_after_the_watch_began_is_left_alone(tmp_path):
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (lambda m, o, out: stabkit.watch("m", o, out=out), "model is to be a torch.nn.Module, not str"),
-        (lambda m, o, out: stabkit.watch(m, "adam", out=out), "optimizer is to be a torch.optim.Optimizer, not str"),
+        (lambda m, o, out: stabkit.watch("m", o, out=out), "model must be a torch.nn.Module, not str"),
+        (lambda m, o, out: stabkit.watch(m, "adam", out=out), "optimizer must be a torch.optim.Optimizer, not str"),
         (lambda m, o, out: stabkit.watch(m, torch.optim.LBFGS(m.parameters()), out=out), "LBFGS steps by a closure"),
-        (lambda m, o, out: stabkit.watch(m, o, every=0, out=out), "every is 'log' or a number of updates"),
-        (lambda m, o, out: stabkit.watch(m, o, writer=3, out=out), "a writer has add_scalar"),
+        (lambda m, o, out: stabkit.watch(m, o, every=0, out=out), "every must be 'log' or a number of updates"),
+        (lambda m, o, out: stabkit.watch(m, o, writer=3, out=out), "a writer must have add_scalar"),
         (lambda m, o, out: stabkit.watch(models.Stack(1), o, out=out), "holds none of the model's parameters"),
         (lambda m, o, out: stabkit.watch(m.requires_grad_(False), o, out=out), "every parameter is frozen"),
-        (lambda m, o, out: stabkit.watch(m, o, probe=(), out=out), "no tensor is among"),
+        (lambda m, o, out: stabkit.watch(m, o, probe=(), out=out), "arguments contain no tensor"),
         (
             lambda m, o, out: stabkit.watch(m, o, probe=tokens(0).to("meta"), out=out),
             "the batch is on meta, the model on cpu",
@@ -602,7 +602,7 @@ def test_a_closures_gradients_are_those_of_its_own_update(tmp_path):
 
 def test_a_watch_without_an_optimiser_is_told_of_each_update_and_has_its_steps(tmp_path):
     loop = Loop("")
-    with pytest.raises(UsageError, match="without an optimizer give a probe batch"):
+    with pytest.raises(UsageError, match="without an optimizer, give a probe batch"):
         stabkit.watch(loop.model, out=tmp_path)
     with stabkit.watch(loop.model, out=tmp_path, probe=tokens(0)) as watch:
         for step in range(3):
@@ -723,7 +723,7 @@ def test_layers_that_are_let_go_of_later_are_read_from_there(tmp_path):
     first = held.cell.records["gradient"].at("stack.1.self")
     assert np.isnan(first[:2]).all() and (first[2:] > 0).all() and watch.ended == "closed"
     assert np.isfinite(held.cell.gradient_ratio("stack")[2:]).all(), "the page draws them"
-    assert any("from update 2 on other parameters are trained" in note for note in held.cell.facts.notes)
+    assert any("from update 2 on, the model has other parameters" in note for note in held.cell.facts.notes)
 
 
 def test_layers_that_are_let_go_of_and_receive_nothing_are_warned_of(tmp_path):
@@ -791,7 +791,7 @@ def test_losses_without_updates_are_asked_about(tmp_path):
     loop = Loop("")
     with stabkit.watch(loop.model, loop.optimizer, out=tmp_path) as watch:
         loop.train(1)
-        with pytest.warns(StabilityWarning, match="was the optimizer replaced that is watched"):
+        with pytest.warns(StabilityWarning, match="was the watched optimizer replaced"):
             for _ in range(300):
                 watch.loss(1.0)
 

@@ -40,19 +40,18 @@ LOW = replace(
     ("found", "said"),
     [
         (judged(told(0.97, n=90, trained=88)),
-         "b at 24 layers is likely to train, without warm-up: 0.97; of 100 models told so 98 trained (n = 90, held "
-         "out)."),
+         "b at 24 layers is likely to train, without warm-up: probability 0.97; 98 % of held-out models with this "
+         "forecast trained (n = 90)."),
         (judged(told(0.04, warmup=50), gradient=LOW),
-         "b at 24 layers is likely stuck, with a warm-up of 50 updates: it trains with a probability of 0.04; of 100 "
-         "models told so 93 did not train (n = 57, held out). The lowest layer receives 0.004 of the top layer's "
-         "gradient: lower "
-         "than in 99 of 100 that train."),
+         "b at 24 layers is likely stuck, with a warm-up of 50 updates: it trains with probability 0.04; 93 % of "
+         "held-out models with this forecast did not train (n = 57). The lowest layer receives 0.004 of the top "
+         "layer's gradient: lower than in 99 % of models that train."),
         (judged(told(0.5, low=0.35, high=0.65, n=40, trained=20)),
-         "Whether b at 24 layers trains is open, without warm-up: 0.50; of 40 held-out models told 0.35 to 0.65, 20 "
-         "trained. No link alone is unlike those of models that train."),
+         "b at 24 layers may or may not train, without warm-up: probability 0.50; 20 of 40 held-out models with a "
+         "forecast of 0.35 to 0.65 trained. Each link alone is as in models that train."),
         (judged(told(None, axes=("width", ONE_BATCH), n=0)),
-         "Whether b at 24 layers trains cannot be told: every update saw one batch, which a model can learn by heart: "
-         "give loss(model, step); unlike the models that were tried, by its width."),
+         "No forecast for b at 24 layers: every update used the same batch, which a model can learn by heart: "
+         "give loss(model, step); its width differs from all models that the forecast was fitted on."),
         (judged(told(0.97), gradient=replace(LOW, verdict="fail")),
          "b at 24 layers does not train as it stands. The lowest layer receives 0.004 of the top layer's gradient."),
     ],
@@ -62,8 +61,9 @@ def test_the_sentence_has_the_word_what_it_is_worth_and_why(found, said):
 
 
 @pytest.mark.parametrize(
-    ("percent", "rank"), [(0.0, "lower than in any of 90 that train"), (3.0, "lower than in 97 of 100 that train"),
-                          (20.0, "lower than in 80 of 100 that train"), (30.0, "")],
+    ("percent", "rank"), [(0.0, "lower than in all 90 models that train"),
+                          (3.0, "lower than in 97 % of models that train"),
+                          (20.0, "lower than in 80 % of models that train"), (30.0, "")],
 )  # fmt: skip
 def test_scores_that_tell_little_explain_before_what_is_farther_from_models_that_train(percent, rank):
     little = replace(LOW, why="the scores tell 0.01 nats", healthy=replace(LOW.healthy, percent=percent, n=90))
@@ -89,7 +89,7 @@ def test_the_smallest_change_that_mends_it_is_named_and_comes_next():
 
 @pytest.mark.parametrize(
     ("percent", "said"),
-    [(2.0, "lower than in 98 of 100 that train"), (99.0, "higher than in 99 of 100 that train"),
+    [(2.0, "lower than in 98 % of models that train"), (99.0, "higher than in 99 % of models that train"),
      (40.0, "as in models that train (0.20 to 3.0)")],
 )  # fmt: skip
 def test_a_number_lies_somewhere_among_models_that_train(percent, said):
@@ -100,7 +100,7 @@ def test_an_interval_wider_than_its_exponent_is_not_shown_of_one_seed():
     wide = DepthFit(
         exponent=-9.14, low=-71.4, high=53.1, factor=0.5, factor_low=0.1, factor_high=2.0, exponential=False, seeds=1
     )
-    assert wide.vague and with_depth(wide) == "how it goes with depth one seed does not tell"
+    assert wide.vague and with_depth(wide) == "one seed does not show how it scales with depth"
     one = replace(LINK, fit=wide, evidence=(Evidence(depth=6, value=1.0, seeds=(1.0,)),))
     assert links._with_depth(one) == "–, one seed"
     assert links._with_depth(replace(one, fit=replace(wide, seeds=3))).startswith("N^−9.14")

@@ -60,9 +60,9 @@ def test_the_frames_hold_what_was_recorded(healthy):
 
 def test_a_page_of_a_healthy_training_says_that_nothing_was_beyond_its_limit(healthy):
     text = page.render(healthy, "stabkit report")
-    assert "mine was watched for 20 updates: no link of the chain went beyond its limit." in text
+    assert "mine was watched for 20 updates: no link of the chain exceeded its limit." in text
     assert (
-        "None: no link was beyond its limit." in text
+        "None: no link exceeded its limit." in text
         and text.count('id="figure-watched_') == 4
         and "built-in" not in text
     )
@@ -78,7 +78,7 @@ def test_a_page_of_a_failing_one_leads_with_the_first_warning(tmp_path):
 def test_a_watch_that_nobody_closed_says_where_it_ends(tmp_path, monkeypatch):
     monkeypatch.setattr(journal, "PAUSE", -1)
     text = page.render(watched(tmp_path, close=False), "stabkit report")
-    assert "Nobody closed this watch: what was flushed ends after update 20." in text
+    assert "This watch was not closed: its records end after update 20." in text
 
 
 def test_report_makes_a_page_for_each_watch_of_a_store(tmp_path):
@@ -135,9 +135,9 @@ def test_a_watch_that_ended_at_once_has_a_page(tmp_path):
         watch.loss("no number")
         watch.close()
     done = command("report", "--store", str(tmp_path))
-    assert done.returncode == 0 and watch.ended.startswith("stopped: a loss is a number")
+    assert done.returncode == 0 and watch.ended.startswith("stopped: a loss must be a number")
     (own,) = (tmp_path / "reports").iterdir()
-    assert "The watch ended before its training, after update 0" in own.read_text()
+    assert "The watch ended before the training, after update 0" in own.read_text()
 
 
 def test_a_name_that_begins_several_is_refused(tmp_path):

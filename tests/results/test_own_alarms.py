@@ -51,7 +51,7 @@ def test_a_gradient_beyond_its_limit_is_warned_of_after_some_readings(ratio, war
 
 def test_a_warning_names_the_change_to_try():
     alarm = alarms().see("delta", 1, {f"{own.name}@relative": 2.0 for own in LAYERS})
-    assert alarm.link == "step" and alarm.advice == "to try by stabkit probe: a tenth of the rate"
+    assert alarm.link == "step" and alarm.advice == "a change to try with stabkit probe: a tenth of the rate"
     assert alarm.to_json()["advice"] == alarm.advice
 
 

@@ -81,7 +81,7 @@ def audit(
     model is left as it was. Raises UsageError where nothing can be recognised.
     """
     if (n is None) != (m is None):
-        raise UsageError("audit: give both N and M, 0 for a stack that is not there, or neither")
+        raise UsageError("audit: give both N and M (0 for a missing stack), or neither")
     said = None if n is None or m is None else (n, m)
     if method is not None and said is not None and (why := method.undefined(*said)):
         raise UsageError(f"{method.key}: {why}")
@@ -94,10 +94,10 @@ def audit(
     notes = list(anatomy.notes)
     if anatomy.unknown:
         names = and_more(anatomy.unknown)
-        notes.append(f"{names}: in a branch, but not seen to be of attention or a feed-forward; not judged")
+        notes.append(f"{names}: in a branch, but recognised neither as attention nor as feed-forward; not judged")
     if method is None:
         method = _closest(anatomy, stacks, n, m)
-        notes.insert(0, f"no --method was given: {method.label}'s recipe is the one that fits best")
+        notes.insert(0, f"no --method was given: {method.label}'s recipe fits best")
     elif why := method.undefined(n, m):
         raise UsageError(f"{method.key}: {why}")
     case = Case(method, stacks)
@@ -107,7 +107,7 @@ def audit(
     if left:
         notes.append(f"{sum(len(stack.sublayers) for stack in left)} sub-layers of other stacks were not judged")
     if beside := support.unjudged(method, case.sites):
-        notes.append(f"of {method.label}'s recipe not compared: {', '.join(beside)}")
+        notes.append(f"not compared with {method.label}'s recipe: {', '.join(beside)}")
     return Audit(
         method=method,
         depth=case.depth,
@@ -188,7 +188,7 @@ def recognised(
     ran, raised = failed[0]
     if inputs is not None:
         raise UsageError(f"the model raised {raised} on its inputs")
-    raise UsageError(f"no inputs were found that the model takes (with {ran}: {raised}); {run.RETURN_INPUTS}")
+    raise UsageError(f"found no inputs that the model accepts (with {ran}: {raised}); {run.RETURN_INPUTS}")
 
 
 def _stacks(anatomy: Anatomy, said: tuple[int, int] | None, looks_ahead: Callable[[], bool]) -> dict[Stack, Found]:
@@ -204,7 +204,7 @@ def _stacks(anatomy: Anatomy, said: tuple[int, int] | None, looks_ahead: Callabl
     if all(said):
         if not anatomy.encoder_of:
             raise UsageError(
-                f"no cross-attention was found that reads another stack, but {len(stacks)} "
+                f"found no cross-attention between stacks, but {len(stacks)} "
                 f"stack{'s' * (len(stacks) > 1)}; for one stack use --arch encoder-only or decoder-only"
             )
         decoder = max(anatomy.encoder_of, key=lambda i: len(stacks[i].sublayers))

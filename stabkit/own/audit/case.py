@@ -26,8 +26,8 @@ BASES: dict[Base, str] = {
     "xavier_normal": "Xavier",
     "fairseq_uniform": "Xavier, with query, key and value by 1/√2 (fairseq, nn.MultiheadAttention)",
     "torch_uniform": "torch's default, with query, key and value Xavier by 1/√2 (nn.TransformerEncoderLayer)",
-    "linear": "torch's default of every matrix (nn.Linear)",
-    "constant": "one standard deviation whatever the shape",
+    "linear": "torch's default for every matrix (nn.Linear)",
+    "constant": "the same standard deviation for every shape",
 }
 """`linear` is nobody's recipe: it is what gains multiply where a recipe's rules were put on top of nn.Linear's draw.
 `constant` is GPT-2's, BERT's and most language models': N(0, 0.02²)."""
@@ -129,7 +129,7 @@ class Case:
 
     def words(self, base: Base) -> str:
         """What a base is called."""
-        return f"N(0, {self.sigma:.3g}²) whatever the shape" if base == "constant" else BASES[base]
+        return f"N(0, {self.sigma:.3g}²) for every shape" if base == "constant" else BASES[base]
 
     def _gain(self, reading: Reading, base: Base) -> float:
         return reading.gain(base, self.sigma)

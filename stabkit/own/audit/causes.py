@@ -46,22 +46,22 @@ def of_gain(
     yield from _of_constant(gain, sites, "gain")
     yield Cause(tuple(e**2 for e in expected), "scaled twice")
     if all(e > 0 for e in expected):
-        yield Cause(tuple(math.sqrt(e) for e in expected), "the factor went to the variance, not to the weights")
+        yield Cause(tuple(math.sqrt(e) for e in expected), "the factor was applied to the variance, not to the weights")
     value = tuple(method.gain(site, "value") for site in sites)
     if role in ("query", "key") and value != tuple(expected):
-        yield Cause(value, "scaled like the values, which the recipe leaves this role out of")
+        yield Cause(value, "scaled like the values; the recipe does not scale this role")
     if role in ("query", "key", "value"):
         root = math.sqrt(2.0)
         yield Cause(tuple(e / root for e in expected), "drawn as rows of one fused matrix: 1/√2 of the others' base")
-        yield Cause(tuple(e * root for e in expected), "drawn on its own, where the others have a fused matrix's 1/√2")
-    yield Cause(tuple(CUT * e for e in expected), "a normal cut at two standard deviations, which is narrower")
+        yield Cause(tuple(e * root for e in expected), "drawn separately, while the others have a fused matrix's 1/√2")
+    yield Cause(tuple(CUT * e for e in expected), "a normal truncated at two standard deviations, which is narrower")
     if any(abs(b / 0.02 - 1) > SAME for b in base):
-        yield Cause(tuple(0.02 / b for b in base), "N(0, 0.02²) whatever the shape, as in BERT and GPT-2")
+        yield Cause(tuple(0.02 / b for b in base), "N(0, 0.02²) for every shape, as in BERT and GPT-2")
     for share, side, name in (
         (2, 0, "Kaiming's √(2/fan_in)"),
         (1, 0, "LeCun's √(1/fan_in)"),
-        (2, 1, "Kaiming's by the wrong fan, √(2/fan_out)"),
-        (1, 1, "LeCun's by the wrong fan, √(1/fan_out)"),
+        (2, 1, "Kaiming's with the wrong fan, √(2/fan_out)"),
+        (1, 1, "LeCun's with the wrong fan, √(1/fan_out)"),
     ):
         yield Cause(tuple(math.sqrt(share / fans[side]) / b for fans, b in zip(shapes, base, strict=True)), name)
     mirrored = tuple(gain(replace(site, layer=site.depth - site.layer + 1)) for site in sites)
@@ -77,7 +77,7 @@ def of_scale(method: Method, sites: Sequence[Site]) -> Iterator[Cause]:
 
     expected = [weight(site) for site in sites]
     yield Cause((1.0,) * len(sites), "there is no scale at all")
-    yield Cause(tuple(1 / e for e in expected), "the factor is on the branch, where the recipe has it on the shortcut")
+    yield Cause(tuple(1 / e for e in expected), "the factor is on the branch; the recipe has it on the shortcut")
     yield from _of_constant(weight, sites, "scale", inverted=False)
     yield Cause(tuple(e**2 for e in expected), "it is applied twice")
     for depth in range(1, DEEPEST + 1):

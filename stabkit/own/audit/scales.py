@@ -178,7 +178,7 @@ def _near(a: float, b: float) -> bool:
 def _cause(method: Method, pairs: Pairs) -> str:
     wanted = [(method.omega(site).init, method.gamma(site).init) for site, _ in pairs]
     if all(pair == (1.0, 1.0) for pair in wanted):
-        return "scaled, where the recipe is not"
+        return "scaled; the recipe is not"
     if any(own.gamma == 0 for _, own in pairs) or any(gamma == 0 for _, gamma in wanted):
         return ""
     ratios = [own.omega / own.gamma for _, own in pairs]

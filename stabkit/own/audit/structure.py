@@ -58,7 +58,7 @@ def _depth(case: Case, n: int, m: int) -> Iterator[Violation]:
             what=f"the model has {case.depth}, not {depth(n, m)}",
             recipe=f"scales and gains depend on the depth; what follows is compared with {case.depth}",
             measured=", ".join(f"{stack}: {found.layers} layers" for stack, found in case.stacks.items()),
-            remedy="correct --depths, or find out why the layers are others",
+            remedy="correct --depths, or find out why the layers differ",
         )
 
 
@@ -78,7 +78,7 @@ def _sublayers(case: Case) -> Iterator[Violation]:
                 what=f"{stack}: {has} {layers(numbers, model_stack.layers)}, not {', '.join(wanted)}",
                 recipe=f"a layer is {', '.join(wanted)}, each with its own shortcut",
                 measured=has,
-                remedy="branches side by side in one sum are another method than the recipe's: its scales do not fit"
+                remedy="parallel branches in one sum are not the recipe's method: its scales do not fit"
                 if beside
                 else "give each sub-layer its own x + f(x), in this order",
             )
@@ -101,7 +101,7 @@ def _norms(case: Case) -> Iterator[Violation]:
             what=f"{where(case, places)}: the shortcut takes the normed x, not x",
             recipe=f"x itself goes on: {formula.text(case.method)} ({case.method.source})",
             measured="N(x) + f(N(x))",
-            remedy="keep x for the sum, and give the norm's output to the branch alone",
+            remedy="keep x for the sum, and give the norm's output only to the branch",
         )
     for (wanted, has), pairs in groups.items():
         growth = ""
@@ -179,7 +179,7 @@ def _twice(case: Case) -> Iterator[Violation]:
     for count, places in groups.items():
         yield Violation(
             topic="norm placement",
-            what=f"{where(case, places)}: {count} norms in a row stand before the branch",
+            what=f"{where(case, places)}: {count} norms stand in a row before the branch",
             recipe=f"one: {formula.text(case.method)} ({case.method.source})",
             measured=f"{count} norms",
             remedy="remove all but one",
@@ -225,7 +225,7 @@ def _wiring(case: Case) -> Iterator[Violation]:
     for stack, model_stack in case.stacks.items():
         wanted, has = case.method.wiring != "chain", any(own.history for own in model_stack.sublayers)
         if wanted != has and model_stack.layers > 2:
-            names = "the layer before alone", "a combination of all layers before"
+            names = "only the layer before", "a combination of all earlier layers"
             yield Violation(
                 topic="wiring",
                 what=f"{stack}: layers read {names[has]}, not {names[wanted]}",

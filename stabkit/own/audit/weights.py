@@ -63,7 +63,7 @@ def _finite_outside(anatomy: Anatomy) -> Iterator[Violation]:
     if broken:
         yield Violation(
             topic="not finite",
-            what=f"{', '.join(part.name or 'a matrix' for part in broken)} outside of all sub-layers, with numbers "
+            what=f"{', '.join(part.name or 'a matrix' for part in broken)} outside all sub-layers, with numbers "
             "that are not finite",
             recipe="weights are finite",
             measured=f"{len(broken)} of {len(anatomy.outside)} matrices outside",
@@ -90,13 +90,13 @@ def _clones(case: Case) -> Iterator[Violation]:
             held = [r for group in alike for r in group]
             most = max(Counter((r.site.stack, r.site.kind, r.part.role) for group in alike for r in group[:1]).values())
             sets = "one set" if most == 1 else f"{most} sets"
-            said = f"share {sets} of weights" if tied else "start identical, copies of one draw"
+            said = f"share {sets} of weights" if tied else "start identical: copies of one draw"
             yield Violation(
                 topic="shared layers" if tied else "cloned layers",
                 what=f"{_whole(case, held)}: layers {said}",
-                recipe="every layer has weights of its own, drawn independently",
+                recipe="every layer has its own weights, drawn independently",
                 measured="the same parameters" if tied else f"correlation between layers above {ALIKE}",
-                remedy="build a layer for each place" if tied else "build and draw each layer separately: "
+                remedy="build a separate layer for each position" if tied else "build and draw each layer separately: "
                 "nn.TransformerEncoder and copy.deepcopy copy weights too",
             )  # fmt: skip
 
@@ -316,6 +316,6 @@ def _norm_weights(anatomy: Anatomy) -> Iterator[Violation]:
             what=f"{len(odd)} of {len(anatomy.norms)} norms do not start at weight 1 and bias 0",
             recipe="norms start at weight 1 and bias 0",
             measured="other values",
-            remedy="leave norms out of what is drawn or scaled",
+            remedy="do not draw or scale norms",
             parameters=tuple(odd),
         )

@@ -66,7 +66,7 @@ class Reader:
         mask, self.dtype = self._keep(last_stack, f), now.dtype
         self.width, self.tokens = f.shape[-1], int(mask.sum()) if mask is not None else f[..., 0].numel()
         if f.shape != first.output.shape:
-            raise UsageError(f"the model's output has shape {list(f.shape)} where it had {list(first.output.shape)}")
+            raise UsageError(f"the model's output has shape {list(f.shape)}; before it had {list(first.output.shape)}")
         rows: dict[str, dict[str, torch.Tensor]] = {
             "update": {
                 "state": quantities.moved(f, first.output, mask),

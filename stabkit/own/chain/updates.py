@@ -18,7 +18,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 from stabkit.errors import UsageError
 
 MUON = (
-    "Muon's step has one size whatever the gradient: the gradient ratio says less of what trains than under AdamW "
+    "Muon's step size does not depend on the gradient: the gradient ratio predicts less than under AdamW "
     "(docs/verdict.md)"
 )
 """What the forecast is worth under it stands in docs/verdict.md, held out by optimiser."""
@@ -64,7 +64,7 @@ def rates(optimizers: Sequence[torch.optim.Optimizer]) -> str:
 def notes(optimizers: Sequence[torch.optim.Optimizer]) -> Iterator[str]:
     """What is to be known of a training by these."""
     if len(optimizers) > 1:
-        yield f"an update is over when each optimizer has stepped; their rates: {rates(optimizers)}"
+        yield f"an update ends when each optimizer has stepped; their rates: {rates(optimizers)}"
     if any("muon" in type(optimizer).__name__.lower() for optimizer in optimizers):
         yield MUON
 
@@ -78,11 +78,11 @@ def refuse(optimizers: Sequence[Any], whose: str) -> None:
     """Raises UsageError for what is no optimiser, or given twice, or hides its gradients."""
     for optimizer in optimizers:
         if not isinstance(optimizer, torch.optim.Optimizer):
-            raise UsageError(f"{whose}: optimizer is to be a torch.optim.Optimizer, not {type(optimizer).__name__}")
+            raise UsageError(f"{whose}: optimizer must be a torch.optim.Optimizer, not {type(optimizer).__name__}")
         if isinstance(optimizer, torch.optim.LBFGS):
             raise UsageError(f"{whose}: LBFGS steps by a closure, which hides its gradients; use another optimizer")
     if len({id(optimizer) for optimizer in optimizers}) < len(optimizers):
-        raise UsageError(f"{whose}: an optimizer is given twice")
+        raise UsageError(f"{whose}: the same optimizer is given twice")
 
 
 class Updates:
@@ -162,8 +162,8 @@ class Updates:
             self._told = True
             idle = name([own for own in self.optimizers if id(own) not in taken]) or name(self._order[-1:])
             self._waiting(
-                f"{type(optimizer).__name__} has stepped {WAITING} times and {idle} not: an update is over when each "
-                "optimizer given has stepped, and none is"
+                f"{type(optimizer).__name__} has stepped {WAITING} times, {idle} has not: an update ends when each "
+                "given optimizer has stepped, so none has ended"
             )
 
 
@@ -203,6 +203,6 @@ class Strangers:
         if model is not None and held(other) & {id(p) for p in model.parameters()}:
             self._told = True
             self._tell(
-                f"{type(other).__name__} steps parameters of the model that is watched, and was not given: its updates "
-                "are not recorded; watch.optimizer(it) goes on with it"
+                f"{type(other).__name__} steps parameters of the watched model but was not given: its updates "
+                "are not recorded; watch.optimizer(it) adds it"
             )

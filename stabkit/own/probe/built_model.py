@@ -37,8 +37,8 @@ from stabkit.own.sublayers.run import Call
 FACTORY = "FACTORY"
 RETURN = "model, (model, loss), (model, loss, optimizer) or (model, loss, optimizer, scheduler)"
 ONE_BATCH = (
-    "every update is made on one batch: the model can learn it by heart, which hides gradients that fade on fresh "
-    "ones; give loss(model, step), or (loss, batches)"
+    "every update uses the same batch: the model can learn it by heart, which hides gradients that fade on new "
+    "batches; give loss(model, step), or (loss, batches)"
 )
 
 
@@ -95,7 +95,7 @@ def make(
     notes = []
     if loss is None:
         objective = defaults.loss(model, seed if source is None else source)
-        notes.append(f"the factory gives no loss: cross-entropy on fresh batches of a made-up source ({SOURCE})")
+        notes.append(f"the factory gives no loss: cross-entropy on new batches of synthetic data ({SOURCE}) is used")
     else:
         objective = of_loss(loss, name)
     if not optimizers:
@@ -106,9 +106,9 @@ def make(
     notes += schedule.notes
     frozen = sum(1 for p in model.parameters() if not p.requires_grad)
     if frozen:
-        notes.append(f"{frozen} frozen parameters count in no gradient and no step")
+        notes.append(f"{frozen} frozen parameters are left out of gradients and steps")
     if any(p.dtype in (torch.bfloat16, torch.float16) for p in trained):
-        notes.append("weights in half precision: steps below 2⁻⁸ of a weight are invisible in bfloat16")
+        notes.append("weights in half precision: bfloat16 loses steps below 2⁻⁸ of a weight")
     call, start = called(model, lambda model: objective.at(model, 0), name)
     fresh = objective.fresh and start != _value(model, lambda model: objective.at(model, 1), name, 0)
     if not fresh:
@@ -130,7 +130,7 @@ def fits(factory: Callable[..., Any], name: str, depth: int | None, width: int |
     """Whether the factory takes a depth, or a depth and a width, where they are asked for; raises UsageError."""
     free = needed(factory)
     if width is not None and (depth is None or not _takes(factory, 2) or len(free) > 2):
-        raise UsageError(f"{name} is to take a depth and a width: write it as factory(depth, width), and give --depths")
+        raise UsageError(f"{name} must take a depth and a width: write it as factory(depth, width), and give --depths")
     if depth is not None and not free and not _takes(factory, 1):
         raise UsageError(f"{name} takes no depth; write it as factory(depth), or leave out --depths")
     if depth is None and free:
@@ -164,7 +164,7 @@ def _parts(given: Any, name: str) -> tuple[nn.Module, Any, tuple[torch.optim.Opt
     )
     if not as_said:
         kinds = ", ".join(type(part).__name__ for part in parts)
-        raise UsageError(f"{name} is to return {RETURN}, got {kinds}")
+        raise UsageError(f"{name} must return {RETURN}, got {kinds}")
     return model, loss, optimizers, schedulers
 
 
@@ -214,7 +214,7 @@ def called(model: nn.Module, loss: Callable[[nn.Module], Any], name: str) -> tup
     if repr(values[0]) != repr(values[1]):
         raise UsageError(
             f"{name}: loss(model) gives {values[0]:.6g} and then {values[1]:.6g} at the same weights; "
-            "its batch is to be the same at the same step: write loss(model, step), or draw it once in the factory"
+            "its batch must be the same at the same step: write loss(model, step), or draw it once in the factory"
         )
     if not calls:
         raise UsageError(f"{name}: loss(model) never calls the model itself; call model(…), not one of its parts")
@@ -229,9 +229,9 @@ def _value(model: nn.Module, loss: Callable[[nn.Module], Any], name: str, seed: 
         value = loss(model)
     if not isinstance(value, torch.Tensor) or value.numel() != 1:
         kind = f"a tensor {list(value.shape)}" if isinstance(value, torch.Tensor) else f"a {type(value).__name__}"
-        raise UsageError(f"{name}: loss(model) is to be a scalar tensor, got {kind}")
+        raise UsageError(f"{name}: loss(model) must be a scalar tensor, got {kind}")
     if not value.requires_grad:
-        raise UsageError(f"{name}: the loss has no gradient (detached, or made under no_grad)")
+        raise UsageError(f"{name}: the loss has no gradient (detached, or computed under no_grad)")
     return float(value.detach())
 
 

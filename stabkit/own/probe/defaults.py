@@ -26,7 +26,7 @@ IMAGES, CLASSES = 16, 10
 """Images of a batch, and classes of them: fewer than a model of a thousand has scores for."""
 RATE = 1e-3
 """Of AdamW, where the factory brings no optimizer."""
-GIVE_LOSS = "let the factory return (model, loss), with loss(model, step) a scalar on the batch of that step"
+GIVE_LOSS = "return (model, loss) from the factory; loss(model, step) is a scalar on the batch of that step"
 
 
 def loss(model: nn.Module, seed: int) -> Objective:
@@ -99,7 +99,7 @@ def _size(model: nn.Module) -> tuple[int, int, int]:
     first = next((m for m in model.modules() if isinstance(m, nn.Conv2d)), None)
     channels = getattr(config, "num_channels", None) or (first.in_channels if first else None)
     if size is None or channels is None:
-        raise UsageError("neither an embedding of tokens nor the size of its images was found")
+        raise UsageError("found neither a token embedding nor the image size")
     height, width = (size, size) if isinstance(size, int) else size
     return int(channels), int(height), int(width)
 

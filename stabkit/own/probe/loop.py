@@ -165,7 +165,7 @@ class _Training:
             table = recorder.tables().get("loss")
             at = step if table is None else int(table.steps[-1]) + 1
             recorder.add("loss", at, ("train",), [math.nan])
-            self.notes = (f"while the rate rose, update {at + 1} raised {told(error)}: nothing is read from there on",)
+            self.notes = (f"while the rate rose, update {at + 1} raised {told(error)}: nothing is read after that",)
 
     def update(
         self,
@@ -191,7 +191,7 @@ class _Training:
                 schedule.step()
                 if self._taken != len(handles):
                     taken = f"{self._taken} optimiser steps were taken in one update"
-                    raise UsageError(f"{taken}; the loss is not to step itself")
+                    raise UsageError(f"{taken}; the loss must not step the optimizer")
         finally:
             for handle in handles:
                 handle.remove()

@@ -47,7 +47,7 @@ def objective(given: Any, name: str) -> Objective:
         return _of_batches(*given, name)
     if not callable(given):
         raise UsageError(
-            f"{name}: the second value is to be loss(model), loss(model, step) or (loss, batches), "
+            f"{name}: the second value must be loss(model), loss(model, step) or (loss, batches), "
             f"got {type(given).__name__}"
         )
     if takes_step(given):
@@ -75,13 +75,13 @@ def _of_batches(loss: Callable[..., torch.Tensor], batches: Iterable[Any], name:
         nonlocal ended
         while not ended and len(drawn) <= step:
             if len(drawn) >= MOST:
-                raise UsageError(f"{name}: more than {MOST} batches are asked for")
+                raise UsageError(f"{name}: more than {MOST} batches are requested")
             try:
                 drawn.append(next(source))
             except StopIteration:
                 ended = True
         if not drawn:
-            raise UsageError(f"{name}: the batches are none: the iterable is empty")
+            raise UsageError(f"{name}: there are no batches: the iterable is empty")
         return drawn[step % len(drawn)]
 
     batch(1)

@@ -42,9 +42,11 @@ class Schedule:
     def of(cls, given: Sequence[Any], optimizers: Optimizers, warmup: int | None, name: str) -> Schedule:
         """Of a factory's schedulers, or of a warm-up; raises UsageError for both."""
         if given and warmup is not None:
-            raise UsageError(f"{name}: --warmup is for a factory without a scheduler of its own, and it has one")
+            raise UsageError(f"{name}: --warmup is for a factory without a scheduler; this one has one")
         kept = tuple(own for own in given if not isinstance(own, ReduceLROnPlateau))
-        left = f"{len(given) - len(kept)} ReduceLROnPlateau, which no probe steps" if len(kept) < len(given) else ""
+        left = (
+            f"{len(given) - len(kept)} ReduceLROnPlateau, which a probe does not step" if len(kept) < len(given) else ""
+        )
         if given or not warmup:
             return cls(schedulers=kept, notes=(left,) if left else ())
         return cls(schedulers=tuple(LambdaLR(own, lambda t: min(1.0, (t + 1) / warmup)) for own in optimizers))

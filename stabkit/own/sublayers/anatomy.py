@@ -62,7 +62,7 @@ def dissect(watch: DispatchTrace) -> Anatomy:
     sums = {join.node.at for join in joins}
     notes = []
     if around:
-        notes.append(f"{around} further shortcuts, around several sub-layers each, were left out")
+        notes.append(f"{around} more shortcuts, each around several sub-layers, were left out")
     used: set[int] = set()
     unknown: list[str] = []
     sublayers = {join.node.at: sublayer(nodes, users, join, sums, used, unknown) for join in joins}
@@ -84,7 +84,7 @@ def dissect(watch: DispatchTrace) -> Anatomy:
     heads = [traced.name for traced in outside if traced.role == "head" and traced.name]
     for operation in dict.fromkeys(watch.unread.values()):
         names = [name for name, by in watch.unread.items() if by == operation]
-        notes.append(f"{and_more(names)}: used by {operation}, which is not followed")
+        notes.append(f"{and_more(names)}: used by {operation}, which cannot be followed")
     return Anatomy(
         stacks=tuple(Stack(sublayers=tuple(s), final_norms=f) for s, f in zip(stacks, finals, strict=True)),
         encoder_of=encoder_of,

@@ -48,7 +48,7 @@ def named(model: nn.Module, pattern: str) -> Blocks:
     if len(names) < 2:
         seen = ", ".join(f"{own.names[0]} … {own.names[-1]}" for own in candidates(model)[:3]) or "none"
         raise UsageError(
-            f"--blocks: {pattern!r} matches {len(names)} modules, two at least are needed; like ones: {seen}"
+            f"--blocks: {pattern!r} matches {len(names)} modules; at least two are needed. Similar ones: {seen}"
         )
     return Blocks(tuple(names))
 

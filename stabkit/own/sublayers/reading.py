@@ -84,8 +84,8 @@ def found(model: nn.Module, inputs: Any, pattern: str = "") -> ResidualStream:
             raise UsageError(f"--blocks: blocks ran {ran}; name blocks that each run once")
         if not passed.alike:
             shapes = ", ".join(dict.fromkeys(str(list(x.shape)) for x in passed.outputs)) or "nothing"
-            raise UsageError(f"--blocks: the outputs of {pattern} are to have one shape; they have {shapes}")
-        apart = "" if passed.chained else ", each of which does not read what the one before it left"
+            raise UsageError(f"--blocks: the outputs of {pattern} must have one shape; they have {shapes}")
+        apart = "" if passed.chained else "; some do not read the output of the one before"
         return _stream(model, named, f"named by --blocks{apart}", anatomy)
     watch = run.watched(model, inputs)
     anatomy = dissect(watch)
@@ -93,7 +93,7 @@ def found(model: nn.Module, inputs: Any, pattern: str = "") -> ResidualStream:
     if sums is not None and len(sums.sublayers) > 1:
         notes = list(anatomy.notes)
         if sums.shared:
-            notes.append(f"{and_more(sums.shared)}: used by several layers, counted for none")
+            notes.append(f"{and_more(sums.shared)}: used by several layers, counted in none")
         return ResidualStream(
             sublayers=sums.sublayers,
             how="sums x + f(x)",
@@ -108,11 +108,11 @@ def found(model: nn.Module, inputs: Any, pattern: str = "") -> ResidualStream:
     for like in blocks.candidates(model):
         passed, _ = _passed(model, inputs, like)
         if passed.once and passed.alike and passed.chained:
-            why = "no sums x + f(x) were found: like blocks stand for sub-layers"
+            why = "no sums x + f(x) were found: similar blocks are taken as sub-layers"
             return _stream(model, like, why, anatomy)
     seen = ", ".join(dict.fromkeys(type(part).__name__ for part in model.children())) or "nothing"
     raise UsageError(
-        f"no residual sums x + f(x) and no like blocks of one output shape were found in the model ({seen}); "
+        f"found no residual sums x + f(x) and no similar blocks of one output shape in the model ({seen}); "
         "name its blocks: --blocks 'h.*', or blocks='h.*' in Python"
     )
 
@@ -164,7 +164,7 @@ def _stream(model: nn.Module, like: Blocks, why: str, anatomy: Anatomy) -> Resid
     return ResidualStream(
         sublayers=tuple(places),
         how=f"blocks {like.names[0]} … {like.names[-1]}",
-        notes=(why, "read at blocks: the output is what leaves the last of them, before any final norm"),
+        notes=(why, "read at blocks: the output is that of the last block, before any final norm"),
         where=like,
         kinds=_kinds(anatomy),
         normed=(),
@@ -176,7 +176,7 @@ def _of_sums(model: nn.Module, inputs: Any, sums: Places) -> States:
     watch = run.watched(model, inputs, sums.wanted())
     if tuple(watch.operations) != sums.operations:
         raise UsageError(
-            "the model runs other operations from pass to pass; name its blocks: --blocks, or blocks= in Python"
+            "the model's operations differ from pass to pass; name its blocks: --blocks, or blocks= in Python"
         )
     held = {at: full(value) for at, value in watch.values.items()}
     x = {name: [held[at]] for name, at in sums.first.items()}

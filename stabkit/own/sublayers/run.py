@@ -26,7 +26,7 @@ from stabkit.own.sublayers.watch import DispatchTrace
 
 SHAPE = (4, 6)
 LARGEST_TOKEN = 7
-RETURN_INPUTS = "let the factory return (model, inputs), with inputs a tuple for model(*inputs) or a dict"
+RETURN_INPUTS = "return (model, inputs) from the factory, with inputs a tuple for model(*inputs) or a dict"
 
 
 def candidates(module: nn.Module, two_stacks: bool) -> Iterator[tuple[str, tuple[torch.Tensor, ...]]]:
@@ -210,7 +210,7 @@ def refuse(module: nn.Module) -> None:
         if parameter.is_meta:
             raise UsageError(f"{name} is on the meta device and has no values; build the model on a real one")
     if not any(p.dim() > 1 for p in parameters.values()):
-        raise UsageError("the model has no matrices among its parameters; there is nothing to read")
+        raise UsageError("the model's parameters contain no matrix; there is nothing to read")
 
 
 def _widths(module: nn.Module) -> Sequence[int]:

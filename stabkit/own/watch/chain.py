@@ -139,7 +139,7 @@ class WatchedChain:
                 causes[name] = "its rate is 0"
             elif p.dtype in (torch.bfloat16, torch.float16):
                 kind = str(p.dtype).removeprefix("torch.")
-                causes[name] = f"weights in {kind}, steps below half a unit in the last place are lost"
+                causes[name] = f"weights in {kind}: steps below half a unit in the last place are lost"
         return causes
 
     @property
@@ -154,7 +154,7 @@ class WatchedChain:
             yield self.stream.unregistered
         if self.unstepped:
             which = described(self.unstepped, self.stream.kinds)
-            yield f"{which}, to be trained, are stepped by no optimizer given"
+            yield f"no given optimizer steps the trainable {which}"
 
     def forget_places(self) -> None:
         """Other optimisers step from now on."""

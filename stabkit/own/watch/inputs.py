@@ -22,9 +22,9 @@ WRAPPERS = {"OptimizedModule": "_orig_mod", "DistributedDataParallel": "module",
 """{class: where it keeps the model that it wraps}: torch.compile's and torch's parallel ones."""
 UNREADABLE = {
     "FullyShardedDataParallel": "(FSDP1) keeps its weights in flat vectors",
-    "DeepSpeedEngine": "keeps gradients to itself",
-    "PipelineModule": "has a part of the layers in each process",
-    "PipelineStage": "has a part of the layers in each process",
+    "DeepSpeedEngine": "hides its gradients",
+    "PipelineModule": "splits the layers over processes",
+    "PipelineStage": "splits the layers over processes",
 }
 """{class of a module: why its chain cannot be read}."""
 
@@ -32,26 +32,26 @@ UNREADABLE = {
 def check(out: Any, name: Any, blocks: Any) -> None:
     """Raises UsageError for words that are none."""
     if not isinstance(out, (str, Path)):
-        raise UsageError(f"watch: out is the directory of the store, not {type(out).__name__}")
+        raise UsageError(f"watch: out must be the directory of the store, not {type(out).__name__}")
     for option, value in (("name", name), ("blocks", blocks)):
         if not isinstance(value, str):
-            raise UsageError(f"watch: {option} is one text, not {type(value).__name__}")
+            raise UsageError(f"watch: {option} must be one string, not {type(value).__name__}")
 
 
 def refuse(model: nn.Module, optimizers: Sequence[Any], every: str | int, writer: Any, probe: Any) -> None:
     """Raises UsageError."""
     if not isinstance(model, nn.Module):
-        raise UsageError(f"watch: model is to be a torch.nn.Module, not {type(model).__name__}")
+        raise UsageError(f"watch: model must be a torch.nn.Module, not {type(model).__name__}")
     for part in model.modules():
         if (known := UNREADABLE.get(type(part).__name__)) is not None:
             raise UsageError(f"watch: {type(part).__name__} {known}; watch the model under DDP or FSDP2 (fully_shard)")
     updates.refuse(optimizers, "watch")
     if not optimizers and probe is None:
-        raise UsageError("watch: without an optimizer give a probe batch; step() then tells of each update")
+        raise UsageError("watch: without an optimizer, give a probe batch and call step() after each update")
     if every != "log" and not (type(every) is int and every > 0):
-        raise UsageError(f"watch: every is 'log' or a number of updates, not {every!r}")
+        raise UsageError(f"watch: every must be 'log' or a number of updates, not {every!r}")
     if writer is not None and not (hasattr(writer, "add_scalar") or hasattr(writer, "log")):
-        raise UsageError("watch: a writer has add_scalar (TensorBoard) or log (Weights & Biases)")
+        raise UsageError("watch: a writer must have add_scalar (TensorBoard) or log (Weights & Biases)")
     run.refuse(model)
     if not any(p.requires_grad for p in model.parameters()):
         raise UsageError("watch: every parameter is frozen (requires_grad=False); there is nothing to train")
@@ -66,7 +66,7 @@ def frozen(model: nn.Module, optimizers: Sequence[torch.optim.Optimizer]) -> str
     """Which optimisers hold nothing of the model but what is frozen; "" for none."""
     trained = {id(p) for p in model.parameters() if p.requires_grad}
     idle = [optimizer for optimizer in optimizers if not trained & updates.held(optimizer)]
-    return f"all that {updates.name(idle)} holds of the model is frozen" if idle else ""
+    return f"all model parameters in {updates.name(idle)} are frozen" if idle else ""
 
 
 def unwrapped(model: nn.Module) -> nn.Module:
@@ -105,7 +105,7 @@ class WatchedBatch:
         """UsageError for a batch that the model cannot be read on: no tensor, or another device than the model's."""
         given = tensors((self.call.args, dict(self.call.kwargs)))
         if not given:
-            raise UsageError("probe: no tensor is among what the model is to be called with")
+            raise UsageError("probe: the model's arguments contain no tensor")
         devices = {p.device for p in model.parameters()}
         strange = {tensor.device for tensor in given} - devices
         if strange and len(devices) == 1:

@@ -60,7 +60,7 @@ class Journal:
             try:
                 shelf.root.mkdir(parents=True, exist_ok=True)
             except OSError as error:
-                rest = "training goes on, and records wait for a next try"
+                rest = "training goes on; the records are kept for the next try"
                 say(f"cannot write to {shelf.root} ({error.strerror}); {rest}")
 
     def begin(self, sublayers: Sequence[Sublayer], guess: Guess | None) -> None:
@@ -87,7 +87,7 @@ class Journal:
                 write(self.writer, probe, step, row)
             except Exception as error:  # the user's own, and no reason to end the watch
                 self.writer = None
-                say(f"the writer failed ({type(error).__name__}: {error}); it is given nothing more")
+                say(f"the writer failed ({type(error).__name__}: {error}) and is not used any more")
         self._say(self.alarms.see(probe, step, row, missing))
 
     def warn_of(self, alarm: Alarm) -> None:
@@ -108,7 +108,7 @@ class Journal:
         try:
             self.shelf.append(self.name, to_files(facts, self._recorder.tables(), self.told, about))
         except StoreError as error:
-            rest = "what it held is lost" if ended else "the rows are kept for the next try"
+            rest = "its rows are lost" if ended else "the rows are kept for the next try"
             say(f"{error}; training goes on, {rest}")
         else:
             self._recorder = Recorder()
@@ -123,13 +123,13 @@ class Journal:
         said = f"{len(self.told)} warning{'s' * (len(self.told) != 1)}" if self.told else "no warning"
         said = said if ended == "closed" else f"{said}, ended early"
         command = shlex.join(words)
-        log(f"{said}; {command} makes the page of {os.path.join(store, 'own', self.name)}")
+        log(f"{said}; {command} writes the page of {os.path.join(store, 'own', self.name)}")
         if page is None:
             return
         try:
             log(f"report: {page(self.shelf.root.parent, self.name, command)}")
         except Exception as error:  # a training does not end for the want of a page
-            say(f"the page could not be made: {type(error).__name__}: {error}")
+            say(f"the page could not be written: {type(error).__name__}: {error}")
 
 
 def write(writer: Any, probe: str, step: int, row: Mapping[str, float]) -> None:

@@ -26,14 +26,14 @@ class Losses:
             value = value.detach().clone()
         elif not isinstance(value, (int, float)):
             what = f"of shape {list(value.shape)}" if isinstance(value, torch.Tensor) else type(value).__name__
-            raise UsageError(f"a loss is a number or a tensor of one, not {what}")
+            raise UsageError(f"a loss must be a number or a one-element tensor, not {what}")
         if step < self._last or (step == self._last and step not in self._held):
             raise UsageError(f"the loss of update {step} came after that of update {self._last}")
         self._alone = self._alone + 1 if step == self._last else 0
         self._held[step] = value
         self._last = step
         if self._alone == ALONE:
-            say(f"{ALONE} losses came since update {step} and no update: was the optimizer replaced that is watched?")
+            say(f"{ALONE} losses came after update {step}, but no update: was the watched optimizer replaced?")
 
     def taken(self) -> dict[int, float]:
         """Those since the last time, fetched."""

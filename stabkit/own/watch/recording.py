@@ -69,8 +69,8 @@ class Recording:
         if step != self._before:
             self._before, self._reading = step, None
             if self.chain.changed(whole=reads(self.every, step)):
-                said = f"from update {step} on other parameters are trained or stand in the model"
-                self.notes.append(f"{said}; ‖θ_t − θ_0‖ is measured from there")
+                said = f"from update {step} on, the model has other parameters or trains others"
+                self.notes.append(f"{said}; ‖θ_t − θ_0‖ is measured from that update")
                 self.journal.alarms.sublayers = self.chain.sublayers
             if step % stride(step) == 0 or reads(self.every, step):
                 self._reading = GradientReading(step, self.chain.groups)

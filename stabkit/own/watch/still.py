@@ -65,14 +65,15 @@ class Still:
         yield from self._cut(step, sublayers, groups, gradients)
         silent = [name for name in names if self._silent[name] >= IN_A_ROW]
         if silent:
-            sentence = f"no gradient reaches {described(silent, self.kinds)}, to be trained, for {IN_A_ROW} readings"
+            sentence = f"no gradient reached the trainable {described(silent, self.kinds)} in {IN_A_ROW} readings"
             yield Alarm(step=step, link="reach", sentence=sentence, numbers={"tensors": len(silent), "of": len(names)})
         unmoved = [name for name in names if self._unmoved[name] >= IN_A_ROW]
         if unmoved:
             known = dict.fromkeys(causes[name] for name in unmoved if name in causes)
             why = f": {', '.join(known)}" if known else ""
             sentence = (
-                f"{described(unmoved, self.kinds)} did not move for {IN_A_ROW} readings though a gradient arrives{why}"
+                f"{described(unmoved, self.kinds)} did not move in {IN_A_ROW} readings, although a gradient "
+                f"arrives{why}"
             )
             yield Alarm(step=step, link="still", sentence=sentence, numbers={"tensors": len(unmoved), "of": len(names)})
 
@@ -92,7 +93,7 @@ class Still:
                 cut.append(own)
             if cut and (before or len(cut) == len(trained) or self._silent[groups[cut[0].name][0]] >= 3):
                 span = " … ".join(dict.fromkeys(f"{stack}.{end.layer}" for end in (cut[0], cut[-1])))
-                sentence = f"no gradient reaches {span}, to be trained"
+                sentence = f"no gradient reaches the trainable {span}"
                 if len(cut) < len(trained):
                     sentence += (
                         f": something before {trained[len(cut)].name} cuts the graph (detach, no_grad, checkpointing "

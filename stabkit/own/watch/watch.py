@@ -89,15 +89,15 @@ class Watch:
             return
         if any(watch.model is self.model for watch in _open):
             self.ended = "another watch is on this model"
-            say("this model is watched already and this second watch records nothing; close() the other one first")
+            say("another watch is on this model, so this one records nothing; close() the other one first")
             return
         if any(own.state for own in self.optimizers):
-            self.notes.append("the optimizer had taken steps before: θ_0 and update 0 are the model as it was then")
+            self.notes.append("the optimizer had already taken steps: θ_0 and update 0 are the model at this point")
         if idle := frozen(self.model, self.optimizers):
             self.notes.append(idle)
         if probe is None:
             self._first = FirstCall(model)
-            self.notes.append("read on the first batch that the model was called with")
+            self.notes.append("read on the model's first batch")
         else:
             self._begin_on(probe)
         if self.ended:
@@ -121,19 +121,17 @@ class Watch:
         self._guarded(lambda: self._losses.give(step, value))
         if self.ended == "closed" and not self._late:
             self._late = True
-            say("this watch is closed: losses and updates are not recorded any more")
+            say("this watch is closed: it records no more losses and updates")
 
     def optimizer(self, new: torch.optim.Optimizer | Sequence[torch.optim.Optimizer]) -> None:
         """From the next update on these step, in place of those that did. Raises UsageError for what is none."""
         following = several(new)
         if not following or not self.optimizers:
-            raise UsageError(
-                "watch.optimizer() takes the optimizer, or several, that step in place of those given before"
-            )
+            raise UsageError("watch.optimizer() takes one or several optimizers that replace those given before")
         refuse_optimizers(following, "watch.optimizer")
         if self.ended:
             return
-        self.notes.append(f"from update {self.steps} on {name(following)} steps in place of {name(self.optimizers)}")
+        self.notes.append(f"from update {self.steps} on {name(following)} replaces {name(self.optimizers)}")
         self.optimizers = following
         self._hook()
         if self._recording is not None:
@@ -142,7 +140,7 @@ class Watch:
     def step(self) -> None:
         """After an update, where there is no optimiser whose hooks tell."""
         if self.optimizers:
-            raise UsageError("watch: the optimizer tells of its steps by itself; step() is for a watch without one")
+            raise UsageError("watch: the optimizer reports its own steps; step() is for a watch without an optimizer")
         self._guarded(self._before)
         self._guarded(self._after)
 
@@ -263,8 +261,8 @@ class Watch:
             return
         if os.getpid() != self._pid:
             self._let_go()
-            self.ended = "in a fork of the process that is watched"
-            say("this process is a fork of the one that is watched: here nothing is recorded, training goes on")
+            self.ended = "in a fork of the watched process"
+            say("this process is a fork of the watched one: it records nothing, training goes on")
             return
         try:
             act()
@@ -293,7 +291,7 @@ class Watch:
         except StabilityWarning:
             raise
         except Exception as error:  # at the end as on the way
-            say(f"what the watch still held could not be written, training goes on: {type(error).__name__}: {error}")
+            say(f"the watch could not write its last records, training goes on: {type(error).__name__}: {error}")
         self._recording = None
 
     def _let_go(self) -> None:

@@ -52,21 +52,21 @@ def render(found: Coordinates, asked: ProbeRequest, lost: Sequence[str], command
 
 def answer(found: Coordinates) -> str:
     """The sentence."""
-    lost = [f"at width {width} a number is lost by update {step}" for width, step in found.broken.items()]
+    lost = [f"at width {width} a number is not finite by update {step}" for width, step in found.broken.items()]
     laws = [f"{row.label}, d^{law(row.law)}" for row in found.rows if row.verdict == found.verdict]
     parts = "; ".join([*lost, *laws])
     if found.verdict == "carries":
         return f"Every coordinate keeps its size over width: no exponent beyond ±{LEVEL:g}."
     if found.verdict == "drifts":
         return f"Coordinates drift with width: {parts}."
-    return f"Whether coordinates keep their size over width, these runs cannot tell: {parts or 'no size was read'}."
+    return f"These runs cannot tell whether coordinates keep their size over width: {parts or 'no size was read'}."
 
 
 def in_short(found: Coordinates) -> str:
     """The same as far as a headline holds it."""
     some = [row.label for row in found.rows if row.verdict == found.verdict]
     many = f"{len(some)} of {len(found.rows)} coordinates"
-    what = "drift with width" if found.verdict == "drifts" else "cannot be told to keep their size over width"
+    what = "drift with width" if found.verdict == "drifts" else "may or may not keep their size over width"
     return fitting(answer(found), f"{many} {what}.")
 
 

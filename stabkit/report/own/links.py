@@ -47,11 +47,11 @@ NAMES = {
 }
 UNITS = {
     "gradient": "lowest ÷ top layer's",
-    "scores": f"nats told of the input at 1 to {TOP:g} × the rate",
+    "scores": f"nats of information on the input at 1 to {TOP:g} × the rate",
     "update": "‖ΔF‖ ÷ ‖F‖",
     "stream": "rms of the last layer's output ÷ first's input",
     "tokens": "mean cosine between tokens",
-    "loss": "nats that it fell by",
+    "loss": "fall of the loss in nats",
     "finite": "",
 }
 DIGITS = 2
@@ -72,14 +72,14 @@ def answer(judged: Judged) -> str:
         count = len(judged.cures)
         tried = f"none of {count} changes tried makes" if count > 1 else "the change tried does not make"
         p = probability(near.probability or 0.0)
-        more.append(f"{tried} it likely to train; nearest comes {near.label}, {p}: {near.code}")
+        more.append(f"{tried} it likely to train; the best is {near.label}, {p}: {near.code}")
     sentences = [_said(who, worst, several=len(judged.verdicts) > 1)]
     sentences += [f"{sentence[0].upper()}{sentence[1:]}" for sentence in more if sentence]
     return " ".join(f"{sentence}." for sentence in sentences)
 
 
 def _said(who: str, verdict: Verdict, *, several: bool) -> str:
-    """`gpt at 24 layers is likely to train, without warm-up: 0.97`, and what the word is worth."""
+    """`gpt at 24 layers is likely to train, without warm-up: probability 0.97`, and what the word is worth."""
     forecast = verdict.forecast
     where = f" at {forecast.depth} layers" if forecast.depth else ""
     where += f" at {scientific(verdict.lr)}" if several else ""
@@ -87,34 +87,34 @@ def _said(who: str, verdict: Verdict, *, several: bool) -> str:
     if verdict.broken:
         return f"{who}{where} does not train as it stands"
     if forecast.probability is None:
-        return f"Whether {who}{where} trains cannot be told: {unlike(forecast)}"
+        return f"No forecast for {who}{where}: {unlike(forecast)}"
     p = probability(forecast.probability)
     if verdict.word != forecast.word:
-        return f"Whether {who}{where} trains is open, {warm}: by its numbers it is likely to ({p}), but a link fails"
+        return f"{who}{where} may or may not train, {warm}: its numbers predict that it trains ({p}), but a link fails"
     words = {
-        "likely trains": f"{who}{where} is likely to train, {warm}: {p}",
-        "likely stuck": f"{who}{where} is likely stuck, {warm}: it trains with a probability of {p}",
-        "open": f"Whether {who}{where} trains is open, {warm}: {p}",
+        "likely trains": f"{who}{where} is likely to train, {warm}: probability {p}",
+        "likely stuck": f"{who}{where} is likely stuck, {warm}: it trains with probability {p}",
+        "open": f"{who}{where} may or may not train, {warm}: probability {p}",
     }
     return f"{words[forecast.word]}; {worth(forecast)}"
 
 
 def in_short(judged: Judged) -> str:
-    """The same as far as a headline holds it: `gpt at 24 layers is open (0.83); a tenth of the rate makes it likely to
-    train.`"""
+    """The same as far as a headline holds it: `gpt at 24 layers may or may not train (0.83); with a tenth of the rate
+    it is likely to train.`"""
     worst = judged.worst
     who = judged.cells[0].facts.factory.rpartition(":")[2]
     forecast = worst.forecast
     where = f" at {forecast.depth} layers" if forecast.depth else ""
-    what = {"likely trains": "is likely to train", "likely stuck": "is likely stuck", "open": "is open"}
-    is_ = "does not train as it stands" if worst.broken else what.get(worst.word, "cannot be forecast")
+    what = {"likely trains": "is likely to train", "likely stuck": "is likely stuck", "open": "may or may not train"}
+    is_ = "does not train as it stands" if worst.broken else what.get(worst.word, "has no forecast")
     p = "" if worst.broken or forecast.probability is None else f" ({probability(forecast.probability)})"
-    mended = ""
+    fixed = ""
     if judged.cure is not None:
-        mended = f"; with {judged.cure.label} it is likely to train"
+        fixed = f"; with {judged.cure.label} it is likely to train"
     elif judged.cures:
-        mended = f"; none of {len(judged.cures)} changes makes it likely to train"
-    return fitting(f"{who}{where} {is_}{p}{mended}.", f"{who}{where} {is_}{p}.", f"It {is_}{where}{p}.")
+        fixed = f"; none of {len(judged.cures)} changes makes it likely to train"
+    return fitting(f"{who}{where} {is_}{p}{fixed}.", f"{who}{where} {is_}{p}.", f"It {is_}{where}{p}.")
 
 
 def probability(p: float) -> str:
@@ -127,23 +127,25 @@ def probability(p: float) -> str:
 
 
 def worth(forecast: OwnForecast) -> str:
-    """How often that came true: `of 100 models told so 93 did not train (n = 57, held out)`; where it is open, `of 10
-    held-out models told 0.1 to 0.35 4 trained`."""
+    """How often that came true: `93 % of held-out models with this forecast did not train (n = 57)`; where it is open,
+    `4 of 10 held-out models with a forecast of 0.1 to 0.35 trained`."""
     record = forecast.record
     if record is None:
-        return "no held-out model was told so"
+        return "no held-out model had this forecast"
     if forecast.word == "open":
-        return f"of {record.n} held-out models told {record.low:g} to {record.high:g}, {record.trained} trained"
+        band = f"{record.low:g} to {record.high:g}"
+        return f"{record.trained} of {record.n} held-out models with a forecast of {band} trained"
     became = "did not train" if forecast.word == "likely stuck" else "trained"
-    return f"of 100 models told so {100 * forecast.right / record.n:.0f} {became} (n = {record.n}, held out)"
+    percent = 100 * forecast.right / record.n
+    return f"{percent:.0f} % of held-out models with this forecast {became} (n = {record.n})"
 
 
 UNLIKE = {
-    ONE_BATCH: "every update saw one batch, which a model can learn by heart: give loss(model, step)",
-    OPTIMIZER: f"its optimizer is none of {', '.join(USUAL)}",
-    NO_SCORES: "its first loss is not that of scores over classes of which nothing is known, which a forecast reads",
-    FEW_SCORES: f"a forecast reads {LEAST_ROWS} scores over {LEAST_CLASSES} classes at least",
-    OTHER: f"a forecast needs {UPDATES} updates, and no more",
+    ONE_BATCH: "every update used the same batch, which a model can learn by heart: give loss(model, step)",
+    OPTIMIZER: f"forecasts exist only for the optimisers {', '.join(USUAL)}",
+    NO_SCORES: "a forecast needs a first loss like the cross-entropy of an untrained classifier; this one is not",
+    FEW_SCORES: f"a forecast needs at least {LEAST_ROWS} scores over at least {LEAST_CLASSES} classes",
+    OTHER: f"a forecast needs exactly {UPDATES} updates",
 }
 
 
@@ -151,7 +153,8 @@ def unlike(forecast: OwnForecast) -> str:
     """Why no forecast is given."""
     known = [UNLIKE[axis] for axis in forecast.axes if axis in UNLIKE]
     axes = [axis for axis in forecast.axes if axis not in UNLIKE]
-    beyond = f"unlike the models that were tried, by its {' and '.join(axes)}" if axes else ""
+    differ = "differs" if len(axes) == 1 else "differ"
+    beyond = f"its {' and '.join(axes)} {differ} from all models that the forecast was fitted on" if axes else ""
     return "; ".join(filter(None, (*known, beyond)))
 
 
@@ -165,11 +168,11 @@ def why(verdict: Verdict) -> str:
         return ""
     scores = verdict.scores
     if scores.healthy is not None and scores.healthy.percent < LITTLE:
-        rank = f"lower than in {100 - scores.healthy.percent:.0f} of 100 that train"
+        rank = f"lower than in {100 - scores.healthy.percent:.0f} % of models that train"
         return f"{scores.why}: {among(scores) if beside(scores.healthy) else rank}"
     odd = [link for link in verdict.links.values() if link.healthy is not None and beside(link.healthy)]
     if not odd:
-        return "no link alone is unlike those of models that train"
+        return "each link alone is as in models that train"
     link = max(odd, key=lambda one: abs(one.healthy.percent - 50))  # type: ignore[union-attr]  # none without
     return f"{link.why}: {among(link)}"
 
@@ -184,16 +187,16 @@ LOW, LITTLE = 5, 25
 
 
 def among(link: LinkVerdict) -> str:
-    """`lower than in 95 of 100 that train`, or the range; "" without."""
+    """`lower than in 95 % of models that train`, or the range; "" without."""
     healthy = link.healthy
     if healthy is None:
         return ""
     if not 0 < healthy.percent < 100:
-        return f"{'higher' if healthy.percent else 'lower'} than in any of {healthy.n} that train"
+        return f"{'higher' if healthy.percent else 'lower'} than in all {healthy.n} models that train"
     if healthy.percent < LOW:
-        return f"lower than in {100 - healthy.percent:.0f} of 100 that train"
+        return f"lower than in {100 - healthy.percent:.0f} % of models that train"
     if healthy.percent > 100 - LOW:
-        return f"higher than in {healthy.percent:.0f} of 100 that train"
+        return f"higher than in {healthy.percent:.0f} % of models that train"
     return f"as in models that train ({short(healthy.low)} to {short(healthy.high)})"
 
 
@@ -236,7 +239,7 @@ def following(judged: Judged, asked: ProbeRequest) -> str:
     if judged.cure is not None:
         return judged.cure.code
     if ONE_BATCH in worst.forecast.axes:
-        return "let the factory return (model, loss) with loss(model, step) on the batch of that step, and probe again"
+        return "return (model, loss) from the factory, with a new batch at each step in loss(model, step); probe again"
     if worst.word in ("likely stuck", "open") and len(judged.verdicts) == 1:
         depths = ",".join(str(depth) for depth in asked.depths if depth is not None)
         given = f" --depths {depths}" if depths else ""
@@ -365,7 +368,7 @@ def notes(cells: Sequence[ModelCell]) -> list[str]:
     if len(batches) > len({seed for seed, _ in batches}):
         notes["batch"] = (
             "the batch differs between depths of one seed: draw it before the model is built, "
-            "or from a stream of its own"
+            "or from its own random generator"
         )
     return [*notes.values(), *filter(None, [uneven(cells)])]
 

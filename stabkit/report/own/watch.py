@@ -22,11 +22,11 @@ WHAT = {
     "gradient": "the lowest layer's gradient is far from the top layer's",
     "loss": "the loss is three times the first one",
     "level": "the scores hardly depend on the input",
-    "jump": "one update moved much farther than those before",
+    "jump": "one update was much larger than earlier ones",
     "start": "the first loss is far above that of a uniform guess",
-    "owned": "tensors to be trained belong to no optimiser",
-    "reach": "no gradient arrives at some tensors",
-    "still": "tensors that have a gradient do not move",
+    "owned": "some trainable tensors belong to no optimiser",
+    "reach": "some tensors receive no gradient",
+    "still": "some tensors with a gradient do not move",
 }
 """{link of a warning: what it says, in short}."""
 
@@ -79,7 +79,7 @@ def answer(watched: Watched) -> str:
     facts = watched.cell.facts
     who = watched.name or facts.model
     if not watched.alarms:
-        return f"{who} was watched for {updates(facts.steps)}: no link of the chain went beyond its limit."
+        return f"{who} was watched for {updates(facts.steps)}: no link of the chain exceeded its limit."
     first = min(watched.alarms, key=lambda alarm: alarm.step)
     more = len(watched.alarms) - 1
     further = f" {more} further warning{'s' * (more != 1)}." if more else ""
@@ -89,7 +89,7 @@ def answer(watched: Watched) -> str:
 def in_short(watched: Watched) -> str:
     """The same as far as a headline holds it."""
     if not watched.alarms:
-        return fitting(answer(watched), f"No link went beyond its limit in {updates(watched.cell.facts.steps)}.")
+        return fitting(answer(watched), f"No link exceeded its limit in {updates(watched.cell.facts.steps)}.")
     first = min(watched.alarms, key=lambda alarm: alarm.step)
     return fitting(
         f"Update {first.step:,} of {watched.cell.facts.steps:,}: {first.sentence}.",
@@ -103,5 +103,5 @@ def ended(watched: Watched) -> str:
         return ""
     at = f"after update {watched.cell.facts.steps:,}"
     if not watched.ended:
-        return f"Nobody closed this watch: what was flushed ends {at}."
-    return f"The watch ended before its training, {at}: {plain(watched.stopped)}"
+        return f"This watch was not closed: its records end {at}."
+    return f"The watch ended before the training, {at}: {plain(watched.stopped)}"

@@ -70,7 +70,7 @@ class Alarm:
     @property
     def advice(self) -> str:
         """The change to try, which `stabkit probe` makes on a copy; "" where none is known."""
-        return f"to try by stabkit probe: {BY_KEY[TRY[self.link]].label}" if self.link in TRY else ""
+        return f"a change to try with stabkit probe: {BY_KEY[TRY[self.link]].label}" if self.link in TRY else ""
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -121,7 +121,7 @@ class Alarms:
     def _before(self) -> str:
         """What had been told: the nearest cause of what a link comes to in the end."""
         parts = [f"{link} at update {alarm.step}" for link, alarm in self.told.items()]
-        return f"beyond its limit before: {', '.join(parts)}" if parts else "no link was beyond its limit before"
+        return f"earlier warnings: {', '.join(parts)}" if parts else "no earlier warning"
 
     def _judged(self, probe: str, step: int, row: Mapping[str, float]) -> Alarm | None:
         judge = {
@@ -153,7 +153,7 @@ class Alarms:
             if len(since) >= IN_A_ROW:
                 what = f"{stack}.{min(norms)} receives {times(ratio)} the top layer's gradient since step {since[0]}"
                 why = (
-                    "few of stabkit's own runs that fell below 10⁻² came back"
+                    "few of stabkit's own runs recovered from a ratio below 10⁻²"
                     if ratio < 1
                     else "the gradient explodes on its way down"
                 )
@@ -166,7 +166,9 @@ class Alarms:
         name, most = max(moved.items(), key=lambda one: one[1], default=("", 0.0))
         if not most > MOST_STEP:
             return self._jumped(step, moved)
-        sentence = f"one update moved {name} by {most:.2g} times its weights' norm; the rate is the nearest cause"
+        sentence = (
+            f"one update moved {name} by {most:.2g} times its weights' norm; the likely cause is the learning rate"
+        )
         return Alarm(step=step, link="step", sentence=sentence, numbers={"relative": most, "limit": MOST_STEP})
 
     def _jumped(self, step: int, moved: Mapping[str, float]) -> Alarm | None:
@@ -175,7 +177,7 @@ class Alarms:
             history = self._steps.setdefault(name, [])
             usual = statistics.median(history) if len(history) == BEFORE else 0.0
             if found is None and usual and now > JUMP * usual:
-                sentence = f"one update moved {name} {now / usual:.2g} times as far as those before did"
+                sentence = f"one update moved {name} {now / usual:.2g} times as far as earlier updates"
                 found = Alarm(step=step, link="jump", sentence=sentence, numbers={"relative": now, "usual": usual})
             if now > 0:
                 history.append(now)
@@ -191,8 +193,8 @@ class Alarms:
         if len(self._level) < 2:
             return None
         sentence = (
-            f"the scores hardly depend on the input ({value:.2g} nats): the loss stands at the level of who knows how "
-            "often each answer comes"
+            f"the scores hardly depend on the input ({value:.2g} nats): the loss is at the level of knowing only "
+            "how often each answer occurs"
         )
         return Alarm(step=step, link="level", sentence=sentence, numbers={"information": value, "limit": LEVEL})
 
@@ -200,7 +202,7 @@ class Alarms:
         for stack in dict.fromkeys(own.stack for own in self.sublayers):
             room = row.get(f"{stack}@room", math.inf)
             if room < self.limits.room:
-                sentence = f"{stack}'s largest entry is within a factor of {room:.2g} of what its type holds"
+                sentence = f"{stack}'s largest entry is within a factor of {room:.2g} of the largest number of its type"
                 numbers = {"room": room, "limit": self.limits.room}
                 return Alarm(step=step, link="stream", sentence=sentence, numbers=numbers)
         return None
@@ -215,5 +217,5 @@ class Alarms:
                 )
         if not value > RISEN * self._loss > 0:
             return None
-        sentence = f"the loss is {value:.3g}, it began at {self._loss:.3g}; {self._before()}"
+        sentence = f"the loss is {value:.3g}, up from {self._loss:.3g} at the start; {self._before()}"
         return Alarm(step=step, link="loss", sentence=sentence, numbers={"loss": value, "first": self._loss})

@@ -70,10 +70,10 @@ def _stream(cell: ModelCell) -> float:
 
 COORDINATES: tuple[tuple[str, str, str, Callable[[ModelCell], float]], ...] = (
     ("stream", "state", "the last state before any update", _stream),
-    ("update_first", "Δ state, 1", "what update 1 moves it by", _moved("state", 1)),
-    ("update", "Δ state, all", "what all updates move it by", _moved("state", -1)),
-    ("scores_first", "Δ scores, 1", "what update 1 moves the scores by", _moved("logits", 1)),
-    ("scores", "Δ scores, all", "what all updates move the scores by", _moved("logits", -1)),
+    ("update_first", "Δ state, 1", "its change by update 1", _moved("state", 1)),
+    ("update", "Δ state, all", "its change by all updates", _moved("state", -1)),
+    ("scores_first", "Δ scores, 1", "the scores' change by update 1", _moved("logits", 1)),
+    ("scores", "Δ scores, all", "the scores' change by all updates", _moved("logits", -1)),
 )
 """(key, name, label, its root mean square a coordinate); of scores, whose number does not grow, their length."""
 
@@ -100,8 +100,8 @@ def coordinates(cells: Sequence[ModelCell], asked: int) -> Coordinates:
     widths = sorted({cell.facts.width for cell in cells})
     if len(widths) < min(asked, 2):
         raise UsageError(
-            f"{cells[0].facts.factory}: the model's state is {widths[0]} wide whatever width it is asked for; "
-            "the factory is to build as wide a model as its second argument says"
+            f"{cells[0].facts.factory}: the model's state is {widths[0]} wide at every width asked for; "
+            "the factory must build a model as wide as its second argument says"
         )
     broken: dict[int, int] = {}
     for cell in cells:

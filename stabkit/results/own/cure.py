@@ -62,7 +62,7 @@ CHANGES: tuple[Change, ...] = (
     ),
     Change(
         "last/sqrt(2N)",
-        "the last matrix of every branch 1/√(2N) smaller",
+        "the last matrix of every branch times 1/√(2N)",
         lambda facts: (
             f"for n, p in model.named_parameters(): p.data /= math.sqrt({2 * facts.layers}) "
             f"if n.endswith({facts.changed!r}) else 1"

@@ -86,20 +86,20 @@ def held(value: float, least: float, most: float) -> float:
 LINKS: tuple[OwnLink, ...] = (
     OwnLink(
         "scores",
-        f"what the scores tell of their input while the rate rises to {TOP:g} times its highest",
-        "what is near its edge breaks on the way, and then every token is given the same scores",
+        f"information about the input in the scores while the rate rises to {TOP:g} times its highest value",
+        "a model near its limit breaks on the way, and then gives every token the same scores",
         lambda seen, at: log(seen.ramp_information, SILENT),
     ),
     OwnLink(
         "least scores",
-        "the least of these",
-        "what has room goes on telling them apart at every one of these rates",
+        "the lowest of these values",
+        "a model with room to spare still tells tokens apart at all of these rates",
         lambda seen, at: log(seen.ramp_information_least, SILENT),
     ),
     OwnLink(
         "loss",
         "whether the loss still falls",
-        "mean loss of updates 5 to 8 less that of the last four: what stands still this early seldom moves again",
+        "mean loss of updates 5 to 8 minus that of the last four: a loss that stalls this early seldom falls again",
         lambda seen, at: held(seen.loss_bend, -2.0, 2.0),
     ),
 )
@@ -232,7 +232,7 @@ def read(data: bytes, path: str) -> OwnCoefficients:
     try:
         body = unsealed(data)
         if (body["schema"], body["links"], body["axes"]) != (SCHEMA, [link.key for link in LINKS], list(AXES)):
-            raise ValueError("it was fitted for other links than this version reads")
+            raise ValueError("it was fitted on other links than this version reads")
         return OwnCoefficients(
             Logistic.from_json(body),
             Region.from_json(body),

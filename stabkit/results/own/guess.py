@@ -44,13 +44,14 @@ class Guess:
         if not above > FAR or not math.isfinite(self.cost):
             return ""
         if math.isnan(loss):
-            said = f"the scores at the start cost {self.cost:.3g} nats on average over all labels"
+            said = f"the initial scores cost {self.cost:.3g} nats, averaged over all labels"
         elif loss > self.uniform + FAR and abs(loss - self.cost) <= LIKE * above + 0.25:
             said = f"the loss at the start is {loss:.3g}"
         else:
             return ""
-        cause = f"; {self.head} is {self.scale:.2g} × 1/√d" if self.scale > WIDE else ""
-        return f"{said}, a uniform guess over {self.classes} classes has ln {self.classes} = {self.uniform:.3g}{cause}"
+        cause = f"; the standard deviation of {self.head} is {self.scale:.2g} × 1/√d" if self.scale > WIDE else ""
+        chance = f"a uniform guess over {self.classes} classes gives ln {self.classes} = {self.uniform:.3g}"
+        return f"{said}; {chance}{cause}"
 
 
 def guess(body: Mapping[str, Any] | None) -> Guess | None:

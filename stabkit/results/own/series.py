@@ -19,7 +19,7 @@ def refuse(cells: Sequence[ModelCell]) -> None:
         if many <= few:
             raise UsageError(
                 f"{cells[0].facts.factory}: at depth {deep} the model has {many} sub-layers, at depth {shallow} {few}; "
-                "the factory is to build as many layers as it is asked for"
+                "the factory must build as many layers as it is asked for"
             )
 
 
@@ -30,7 +30,11 @@ def uneven(cells: Sequence[ModelCell]) -> str:
         return ""
     (a, few), (b, many) = pairs[0], pairs[-1]
     off = any(abs(n - few - (many - few) / (b - a) * (depth - a)) > 0.5 for depth, n in pairs)
-    return f"sub-layers do not follow the depth: {', '.join(f'{n} at {depth}' for depth, n in pairs)}" if off else ""
+    return (
+        f"the number of sub-layers is not linear in the depth: {', '.join(f'{n} at {depth}' for depth, n in pairs)}"
+        if off
+        else ""
+    )
 
 
 def _counts(cells: Sequence[ModelCell]) -> list[tuple[int, int]]:

@@ -162,33 +162,33 @@ def _stream_of(stack: str, cells: Sequence[ModelCell], limits: Limits) -> LinkVe
     falls = shrinks or (fit is not None and fit.high < -limits.stream)
     if room < limits.room:
         word, limit, kind = "fail", limits.room, last[0].facts.dtype
-        why = f"{said}; its largest entry is within a factor of {room:.2g} of what {kind} holds"
+        why = f"{said}; its largest entry is within a factor of {room:.2g} of the largest {kind}"
         if not room:
-            why = f"the {_whose(stack, cells)}residual stream is beyond what {kind} holds{_at(deepest)}"
+            why = f"the {_whose(stack, cells)}residual stream overflows {kind}{_at(deepest)}"
     elif normed and not falls:
         share = min(cell.dilution(stack) for cell in last)
         how = f"; {with_depth(fit)}" if fit is not None else ""
-        least = f", and upper branches weigh {share:.2g} of what lower ones do" if share > 0 else ""
-        why = f"{said}{how}; the norm at the end divides that out{least}"
+        least = f", and upper branches weigh {share:.2g} times as much as lower ones" if share > 0 else ""
+        why = f"{said}{how}; the final norm divides this out{least}"
         if 0 < share < limits.share and level > limits.far:
             word, limit, certain = "fail", limits.share, False
-            why = f"{said}{how}: upper branches weigh {share:.2g} of what lower ones do, too little to count"
+            why = f"{said}{how}: upper branches weigh {share:.2g} times as much as lower ones, too little to count"
     elif fit is None:
-        word, why = "cannot tell", f"{said}; how with depth is open: {_no_fit(values)}"
+        word, why = "cannot tell", f"{said}; its law in depth is not known: {_no_fit(values)}"
     elif (
         fit.exponential
         and (fit.factor_low > limits.a_layer or fit.factor_high < 1 / limits.a_layer)
         and not 1 / limits.far <= level <= limits.far
     ):
         word, limit = "fail", limits.a_layer
-        why = f"{said}, exponentially with depth: by {100 * (fit.factor - 1):+.0f} % a layer"
+        why = f"{said}, exponentially with depth: {100 * (fit.factor - 1):+.0f} % per layer"
     else:
         why = f"{said}; {with_depth(fit)}"
         if fit.low > limits.stream or fit.high < -limits.stream:
-            word, why = "fail", f"{why}: more than branches that add up, however aligned"
+            word, why = "fail", f"{why}: more than a sum of aligned branches explains"
         elif fit.high > limits.stream or fit.low < -limits.stream:
-            within = "" if fit.vague else f", and N^{limits.stream:g} lies within that"
-            word, why = "cannot tell", f"{why}{within}: more seeds or depths would tell"
+            within = "" if fit.vague else f", and this interval contains N^{limits.stream:g}"
+            word, why = "cannot tell", f"{why}{within}: add seeds or depths to decide"
     return LinkVerdict(
         verdict=word, why=why, level=level, limit=limit, step=0, fit=fit, certain=certain, evidence=evidence,
         healthy=ours().healthy("growth", level),
@@ -201,9 +201,9 @@ def _update(cells: Sequence[ModelCell]) -> LinkVerdict:
     evidence, fit = _evidence(values), depth_fit(values)
     level = evidence[-1].value
     saturated = level > SATURATED
-    why = f"after {updates(step)} the output has moved {share(level)}"
+    why = f"after {updates(step)} the output has changed by {share(level)}"
     if not step or not math.isfinite(level):
-        why = f"after {updates(step)} the output's movement is no number"
+        why = f"after {updates(step)} the output's change is not finite"
     elif saturated and evidence[0].value <= SATURATED:
         why = f"{why}, {share(evidence[0].value)}{_at(evidence[0].depth)}"
     elif not saturated and fit is not None and not fit.vague:
@@ -241,8 +241,8 @@ def _scores(cells: Sequence[ModelCell]) -> LinkVerdict:
         return LinkVerdict(verdict="cannot tell", why=why, level=math.nan, limit=math.nan, step=0)
     evidence = _evidence(_by_seed(having, lambda cell: geometric(list(ramp_information(cell)))))
     level, step = evidence[-1].value, int(having[-1].records["ramp_loss"].steps[-1])
-    told = f"{level:.2g} nats" if level > NOTHING else "nothing"
-    why = f"as the rate rises to {TOP:g} times its highest the scores tell {told} of their input"
+    held = f"{level:.2g} nats of information" if level > NOTHING else "no information"
+    why = f"as the rate rises to {TOP:g} times its highest value, the scores hold {held} about their input"
     return _shown(why, evidence, step, "ramp_information")
 
 
@@ -252,7 +252,7 @@ def _loss(cells: Sequence[ModelCell]) -> LinkVerdict:
     first, last = (float(np.mean([cell.records["loss"].at("train")[at] for cell in _deepest(cells)])) for at in (0, -1))
     why = f"the loss goes from {first:.3g} to {last:.3g} in {updates(step)}"
     if (frequencies := _deepest(cells)[0].facts.frequencies) is not None:
-        why += f" (who knows frequencies alone has {frequencies:.3g})"
+        why += f" (knowing only the frequencies gives {frequencies:.3g})"
     return _shown(why, evidence, step, "loss_fall")
 
 
@@ -261,7 +261,8 @@ def _gradient(cells: Sequence[ModelCell], limits: Limits) -> LinkVerdict:
     facts = deepest.facts
     why = facts.unregistered
     if not why and facts.unreached_share > MOST_UNREACHED:
-        why = f"no gradient but 0 reaches {facts.unreached} in {updates(int(deepest.records['gradient'].steps[-1]))}"
+        count = updates(int(deepest.records["gradient"].steps[-1]))
+        why = f"{facts.unreached} received no non-zero gradient in {count}"
     if why:
         return LinkVerdict(verdict="fail", why=why, level=0.0, limit=limits.gradient, step=0)
     links = [_gradient_of(stack, cells, limits) for stack in _stacks(cells)]
@@ -314,7 +315,7 @@ def _finite(cells: Sequence[ModelCell]) -> LinkVerdict:
     if not broken:
         return LinkVerdict(verdict="pass", why="every number recorded is finite", level=0.0, limit=0.0, step=0)
     depth, _, broke = min(broken, key=lambda one: one[:2])
-    why = f"{len(broken)} of {len(cells)} runs met a number that is not finite, first{_at(depth)}: {broke}"
+    why = f"{len(broken)} of {len(cells)} runs had a number that is not finite, first{_at(depth)}: {broke}"
     return LinkVerdict(verdict="fail", why=why, level=float(len(broken)), limit=0.0, step=broke.step)
 
 
