@@ -90,23 +90,23 @@ def _said(who: str, verdict: Verdict, *, several: bool) -> str:
         return f"No forecast for {who}{where}: {unlike(forecast)}"
     p = probability(forecast.probability)
     if verdict.word != forecast.word:
-        return f"{who}{where} may or may not train, {warm}: its numbers predict that it trains ({p}), but a link fails"
+        return f"Whether {who}{where} trains is open, {warm}: its numbers predict that it does ({p}), but a link fails"
     words = {
         "likely trains": f"{who}{where} is likely to train, {warm}: probability {p}",
         "likely stuck": f"{who}{where} is likely stuck, {warm}: it trains with probability {p}",
-        "open": f"{who}{where} may or may not train, {warm}: probability {p}",
+        "open": f"Whether {who}{where} trains is open, {warm}: probability {p}",
     }
     return f"{words[forecast.word]}; {worth(forecast)}"
 
 
 def in_short(judged: Judged) -> str:
-    """The same as far as a headline holds it: `gpt at 24 layers may or may not train (0.83); with a tenth of the rate
+    """The same as far as a headline holds it: `gpt at 24 layers is open (0.83); with a tenth of the rate
     it is likely to train.`"""
     worst = judged.worst
     who = judged.cells[0].facts.factory.rpartition(":")[2]
     forecast = worst.forecast
     where = f" at {forecast.depth} layers" if forecast.depth else ""
-    what = {"likely trains": "is likely to train", "likely stuck": "is likely stuck", "open": "may or may not train"}
+    what = {"likely trains": "is likely to train", "likely stuck": "is likely stuck", "open": "is open"}
     is_ = "does not train as it stands" if worst.broken else what.get(worst.word, "has no forecast")
     p = "" if worst.broken or forecast.probability is None else f" ({probability(forecast.probability)})"
     fixed = ""
