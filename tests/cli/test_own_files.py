@@ -305,10 +305,10 @@ def test_a_file_is_run_only_where_the_command_line_itself_names_it(here: Path, m
     (here / "my.py").write_text(METHOD + "\nraise SystemExit('it ran')\n", encoding="utf-8")
     (here / "grid.toml").write_text('models = "./my.py:peri_ln"\n', encoding="utf-8")
     done = sweep(here, "--config", "grid.toml")
-    assert done.returncode == 2 and "only where the command line names it" in done.stderr
+    assert done.returncode == 2 and "only if the command line names it" in done.stderr
     monkeypatch.setenv("STABKIT_SWEEP_MODELS", "./my.py:peri_ln")
     done = sweep(here)
-    assert done.returncode == 2 and "only where the command line names it" in done.stderr
+    assert done.returncode == 2 and "only if the command line names it" in done.stderr
     done = sweep(here, "--models", "./my.py:peri_ln")
     assert done.returncode == 2 and "my.py, line" in done.stderr and "SystemExit: it ran" in done.stderr
 

@@ -139,7 +139,7 @@ def test_one_that_never_steps_is_named(tmp_path):
                 loss_of(model, tokens(step)).backward()
                 second.step()
     (said,) = [str(one.message) for one in seen if issubclass(one.category, StabilityWarning)]
-    assert f"AdamW has stepped {WAITING} times and Muon not" in said and watch.steps == 0
+    assert f"AdamW has stepped {WAITING} times, Muon has not" in said and watch.steps == 0
 
 
 def test_what_no_optimizer_given_steps_is_named_in_one_line(tmp_path):

@@ -170,7 +170,7 @@ def test_where_nothing_trains_it_says_so(tmp_path: Path) -> None:
 
 
 def test_a_factory_without_a_rate_is_refused_where_it_is_called(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no size gave a result: .*--lr scales the rates"):
+    with pytest.raises(UsageError, match="no size has a result: .*--lr scales the rates"):
         stabkit.transfer("tests.own.carried_models:unrated", depths=(1, 2), seeds=0, steps=3, out=tmp_path)
     assert not (tmp_path / "reports").exists()
 
