@@ -178,7 +178,7 @@ def test_an_audit_says_what_is_found_and_what_is_violated() -> None:
     ("wrong", "said"),
     [
         ({"untied": "False"}, "untied must be True or False"),
-        ({"out": b"lib"}, "takes a text or a path"),
+        ({"out": b"lib"}, "takes a string or a path"),
         ({"depths": "two"}, "--depths"),
         ({"depths": 2.5}, "'2.5' is not a depth"),
         ({"depths": (2, (3, "x"))}, "--depths"),
@@ -286,7 +286,7 @@ def test_a_probe_in_a_fresh_process_imports_neither_the_command_line_nor_a_figur
 
 
 def test_a_function_that_no_other_process_can_import_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="fresh processes"):
+    with pytest.raises(UsageError, match="new processes"):
         stabkit.probe(lambda depth: None, depths=2, out=tmp_path)
 
 

@@ -82,7 +82,7 @@ refused() { # exit code 2, one line, and in it this text
   here transfer "$@" --out "$work/o" 2>"$work/err" >/dev/null; [ $? -eq 2 ] && [ "$(wc -l <"$work/err")" -eq 1 ] && grep -q -- "$text" "$work/err"
 }
 block "one depth" refused "give several" model:plain --depths 4
-block "a rate axis of one value" refused "lowest and the highest" model:plain --lr 1e-3
+block "a rate axis of one value" refused "from the lowest to the highest" model:plain --lr 1e-3
 block "both axes" refused "not both" model:gpt --depths 2,4 --widths 16,32
 block "no model" refused "your own FACTORY"
 block "an optimiser without a rate" refused "no lr in its first group" model:unrated --depths 2,4 --quiet

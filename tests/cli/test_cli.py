@@ -71,7 +71,7 @@ def test_runs_are_listed_shown_and_removed(out):
     gone = stabkit("runs", "show", "deepnorm-2L-2L-s7", "--out", out)
     assert gone.returncode == 2 and "no run" in gone.stderr
     many = stabkit("runs", "rm", "post-ln", "--out", out)
-    assert many.returncode == 2 and "write more of it" in many.stderr
+    assert many.returncode == 2 and "write more of the name" in many.stderr
 
 
 @pytest.mark.usefixtures("drawn")

@@ -689,9 +689,9 @@ def test_json_is_one_document(run):
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (("audited:none", "--depths", "3"), "is to return a torch.nn.Module"),
+        (("audited:none", "--depths", "3"), "must return a torch.nn.Module"),
         (("audited:broken", "--depths", "3"), "raised RuntimeError: no weights"),
-        (("audited:text", "--depths", "3"), "are to be a tuple or a dict"),
+        (("audited:text", "--depths", "3"), "must be a tuple or a dict"),
         (("audited:plain", "--depths", "3"), "no residual sub-layer"),
         (("audited:missing", "--depths", "3"), "has no 'missing'"),
         (("audited", "--depths", "3"), "is package.module:function"),
