@@ -59,14 +59,14 @@ Models = Annotated[
         completion="methods",
     ),
 ]
-Model = Annotated[str, Option("A method with α and β.", TRAIN, "METHOD", flags=("--models",), completion="method")]
+Model = Annotated[str, Option("A method that has α and β.", TRAIN, "METHOD", flags=("--models",), completion="method")]
 Drawn = Annotated[
     str, Option("The method whose loss is drawn.", TRAIN, "METHOD", flags=("--models",), completion="method")
 ]
-Against = Annotated[str | None, Option("The method beside it; '' for none.", TRAIN, "METHOD")]
+Against = Annotated[str | None, Option("A method to compare with; '' for none.", TRAIN, "METHOD")]
 Factory = Annotated[
     str | None,
-    Option("Your own model instead: package.module:function that returns (model, loss).", TRAIN, "MODULE:NAME"),
+    Option("Your own model instead: package.module:function, returning (model, loss).", TRAIN, "MODULE:NAME"),
 ]
 Weights = Annotated[Folder, Option("Weights of --factory's model, a .safetensors file.", TRAIN, "FILE")]
 Depths = Annotated[
@@ -74,51 +74,51 @@ Depths = Annotated[
     Option("Layers: 6,18 is 6L-6L and 18L-18L; 60x12 is 60L-12L.", TRAIN, "DEPTHS"),
 ]
 OwnDepths = Annotated[
-    str | int | Sequence[int] | None, Option("Depths, as 6,12,24,48; leave out where it takes none.", TRAIN, "DEPTHS")
+    str | int | Sequence[int] | None, Option("Depths, as 6,12,24,48; leave out if it takes none.", TRAIN, "DEPTHS")
 ]
 Carried = Annotated[
     str | int | Sequence[int | tuple[int, int]],
-    Option("Depths to carry the rate over, as 4,8,16,32; one, where widths are.", TRAIN, "DEPTHS"),
+    Option("Depths to compare, as 4,8,16,32; only one with --widths.", TRAIN, "DEPTHS"),
 ]
 OwnWidths = Annotated[
     Wholes | None, Option("Widths of a factory(depth, width), as 64,128,256; of methods: --hidden.", TRAIN, "WIDTHS")
 ]
 Compared = Annotated[
-    Names | None, Option("Built-in methods, as of sweep.", TRAIN, "METHODS", flags=("--model",), completion="methods")
+    Names | None, Option("Built-in methods, as in sweep.", TRAIN, "METHODS", flags=("--model",), completion="methods")
 ]
-Predict = Annotated[Wholes | None, Option("Depths (widths) whose best rate is predicted.", TRAIN, "SIZES")]
+Predict = Annotated[Wholes | None, Option("Depths (widths) to predict the best rate for.", TRAIN, "SIZES")]
 Arch = Annotated[ranges.Arch, Option("encoder-decoder, encoder-only or decoder-only.", TRAIN)]
 Recipe = Annotated[RecipeName, Option("shared, or paper: each method's own base, optimiser, rate.", TRAIN)]
 Factors = Annotated[
     Reals | None, Option("Factors on every α: 0.25..4 doubles, 0.25..4:9 in log, 0.5,1,1.5.", TRAIN, "FACTORS")
 ]
 BetaFactors = Annotated[
-    Reals | None, Option("Factors on every β, likewise. Neither option: both, one at a time.", TRAIN, "FACTORS")
+    Reals | None, Option("Factors on every β, likewise. Without either: both, in turn.", TRAIN, "FACTORS")
 ]
-WholeGrid = Annotated[bool, Option("Every α with every β.", TRAIN)]
+WholeGrid = Annotated[bool, Option("Combine every α with every β.", TRAIN)]
 Drop = Annotated[Names | None, Option("Rows of DeepNet Table 11: deepnorm (α = 1), init (β = 1), or both.", TRAIN)]
 DropWarmup = Annotated[
-    Wholes | None, Option("Warm-ups of --drop's rows and the method beside them; default 0,150.", TRAIN, "UPDATES")
+    Wholes | None, Option("Warm-ups for --drop's rows and the full method; default 0,150.", TRAIN, "UPDATES")
 ]
 Widths = Annotated[Wholes, Option("Width d. A list is an axis.", TRAIN, "WIDTHS")]
 Ffn = Annotated[str | int, Option("Inner width of the feed-forward; 2x is twice the width.", TRAIN, "WIDTHS")]
 Heads = Annotated[int, Option("Attention heads.", TRAIN, "N")]
 Base = Annotated[BaseInit, Option("xavier_normal, fairseq_uniform or torch_uniform.", TRAIN)]
-Untied = Annotated[bool, Option("Give the softmax a weight of its own, not the embedding.", TRAIN)]
+Untied = Annotated[bool, Option("Give the softmax its own weight, not the embedding's.", TRAIN)]
 BlockName = Annotated[Block, Option("classic, or llama: RMSNorm, SwiGLU, rotary, no biases.", TRAIN)]
-NormKind = Annotated[spec.Norm | None, Option("layer, rms, dyt or derf, of every norm; else the block's.", TRAIN)]
-FfnKind = Annotated[spec.FfnKind | None, Option("relu or swiglu (two thirds of --ffn); else the block's.", TRAIN)]
-Positions = Annotated[spec.Positions | None, Option("sinusoidal or rotary; else the block's.", TRAIN)]
-QkNorm = Annotated[bool, Option("Norm each head's queries and keys.", TRAIN)]
+NormKind = Annotated[spec.Norm | None, Option("layer, rms, dyt or derf for every norm; default: the block's.", TRAIN)]
+FfnKind = Annotated[spec.FfnKind | None, Option("relu or swiglu (two thirds of --ffn); default: the block's.", TRAIN)]
+Positions = Annotated[spec.Positions | None, Option("sinusoidal or rotary; default: the block's.", TRAIN)]
+QkNorm = Annotated[bool, Option("Normalise each head's queries and keys.", TRAIN)]
 NoBiases = Annotated[bool, Option("Linear maps without biases, as in llama.", TRAIN)]
-Blocks = Annotated[str | None, Option("Names of the model's blocks, where no sums are found: 'h.*'.", TRAIN, "PATTERN")]
+Blocks = Annotated[str | None, Option("Names of the model's blocks, if no sums are found: 'h.*'.", TRAIN, "PATTERN")]
 
 # On what
 Data = Annotated[Folder, Option("Parallel text: train.de, train.en, valid.*; plain or .gz.", ON, "DIR")]
 Source = Annotated[str | None, Option("Source language: the ending of its files.", ON, "LANG")]
 Target = Annotated[str | None, Option("Target language: the ending of its files.", ON, "LANG")]
 Vocab = Annotated[int, Option("Size of the joint vocabulary (subwords, for text).", ON, "N")]
-MaxTokens = Annotated[Wholes, Option("Of a batch: sentences × the longer side. An axis.", ON, "TOKENS")]
+MaxTokens = Annotated[Wholes, Option("Tokens in a batch: sentences × the longer side. An axis.", ON, "TOKENS")]
 Seeds = Annotated[Wholes, Option("Seeds: 0,1 or 0..4.", ON, "SEEDS")]
 
 # How it is trained, and how long
@@ -128,61 +128,57 @@ Warmup = Annotated[Wholes, Option("Then inverse-sqrt decay; 0: a constant rate. 
 Rates = Annotated[Reals, Option("Peak learning rate. A list is an axis.", LONG, "RATES")]
 StepRates = Annotated[
     Reals | None,
-    Option("η of the step; default 1e-5 in float64, 1e-4,1e-5 in float32, which must agree.", LONG, "RATES"),
+    Option("η of the step; default 1e-5 in float64; 1e-4,1e-5 in float32, which must agree.", LONG, "RATES"),
 ]
-RateSpan = Annotated[str, Option("The lowest and the highest rate that are tried.", LONG, "LOW..HIGH")]
-TimeBudget = Annotated[str, Option("Time that the search may take: 30m, 2h; the same command goes on.", LONG, "TIME")]
-OwnRates = Annotated[Reals | None, Option("Rates; default 1e-3, or those of the factory's optimizer.", LONG, "RATES")]
-OwnWarmup = Annotated[
-    int | None, Option("Updates over which the rate rises; without: the factory's scheduler.", LONG, "UPDATES")
-]
-NoCures = Annotated[bool, Option("Try no change that may mend a model that is not likely to train.", LONG)]
-CureTime = Annotated[float, Option("Seconds for these; 0: as long again as the probe took.", LONG, "SECONDS")]
+RateSpan = Annotated[str, Option("The lowest and the highest rate to try.", LONG, "LOW..HIGH")]
+TimeBudget = Annotated[str, Option("Time allowed: 30m, 2h; the same command continues.", LONG, "TIME")]
+OwnRates = Annotated[Reals | None, Option("Rates; default 1e-3, or the factory optimizer's.", LONG, "RATES")]
+OwnWarmup = Annotated[int | None, Option("Updates of warm-up; default: the factory's scheduler.", LONG, "UPDATES")]
+NoCures = Annotated[bool, Option("Do not try changes that may fix a model.", LONG)]
+CureTime = Annotated[float, Option("Seconds for these changes; 0: as long as the probe took.", LONG, "SECONDS")]
 Optimizer = Annotated[
     spec.Optimizer, Option("adam, adamw, muon, lion, sgd, radam; muon-original, radam-torch.", LONG, "WORD")
 ]
-WeightDecay = Annotated[float | None, Option("Decoupled; 0.1 for adamw, muon, lion.", LONG, "X")]
-Momentum = Annotated[float | None, Option("Of sgd, 0, and muon, 0.95.", LONG, "X")]
+WeightDecay = Annotated[float | None, Option("Decoupled; default 0.1 for adamw, muon, lion.", LONG, "X")]
+Momentum = Annotated[float | None, Option("For sgd (default 0) and muon (0.95).", LONG, "X")]
 Dropout = Annotated[float, Option("Dropout on embeddings and branches.", LONG, "X")]
-Clip = Annotated[float, Option("Clip the gradient's global norm; 0 is off.", LONG, "X")]
+Clip = Annotated[float, Option("Clip the gradient's global norm; 0: no clipping.", LONG, "X")]
 Smoothing = Annotated[float, Option("Label smoothing.", LONG, "X")]
-StopWhenDecided = Annotated[bool, Option("End a run that has diverged or is stuck for good.", LONG)]
-VerdictAt = Annotated[int, Option("End runs that are judged by then; 0: never.", LONG, "UPDATES")]
+StopWhenDecided = Annotated[bool, Option("End a run that has diverged or stays stuck.", LONG)]
+VerdictAt = Annotated[int, Option("End runs that are judged by this update; 0: never.", LONG, "UPDATES")]
 
 # What is measured, and what comes out
 Bleu = Annotated[bool, Option("Translate the test set with every trained model: sacreBLEU.", OUT)]
 Beam = Annotated[int, Option("Beams of --bleu's search; 1 is greedy.", OUT, "N")]
 LengthPenalty = Annotated[float, Option("--bleu ranks by log p / length^this.", OUT, "X")]
-Probes = Annotated[Names | None, Option("Further probes of yours: ./mine.py:TokenSpread.", OUT, "FILE:NAME")]
-RecordEvery = Annotated[int, Option("After step 100, record every so many steps.", OUT, "UPDATES")]
-Snapshots = Annotated[int, Option("Weights kept along the path, evenly; 0 keeps the last only.", OUT, "N")]
+Probes = Annotated[Names | None, Option("Your own probes: ./mine.py:TokenSpread.", OUT, "FILE:NAME")]
+RecordEvery = Annotated[int, Option("Steps between records, after step 100.", OUT, "UPDATES")]
+Snapshots = Annotated[int, Option("Snapshots of the weights along the path; 0: the last only.", OUT, "N")]
 At = Annotated[
     str | int,
-    Option("Around the weights at init, at end, or after so many updates (a snapshot's).", OUT, "UPDATES"),
+    Option("Around the weights at init, at end, or after N updates (a snapshot).", OUT, "UPDATES"),
 ]
-Range = Annotated[float, Option("How far the axes reach, in lengths of the directions.", OUT, "X")]
-Points = Annotated[int, Option("Points along each axis of a surface; odd, so that one is the middle.", OUT, "N")]
+Range = Annotated[float, Option("Reach of the axes, in lengths of the directions.", OUT, "X")]
+Points = Annotated[int, Option("Points along each axis of a surface; odd, with one in the middle.", OUT, "N")]
 CutPoints = Annotated[int, Option("Points of a one-dimensional cut; odd.", OUT, "N")]
-DirectionSeeds = Annotated[
-    Wholes, Option("Seeds of directions: the first draws the surfaces, all the cuts.", OUT, "SEEDS")
-]
+DirectionSeeds = Annotated[Wholes, Option("Seeds of directions: the first for surfaces, all for cuts.", OUT, "SEEDS")]
 Normalise = Annotated[surface.Normalise, Option("filter (Li et al.), layer, model or none.", OUT)]
-OneDimensional = Annotated[bool, Option("Move biases and norms too.", OUT)]
+OneDimensional = Annotated[bool, Option("Also move biases and norms.", OUT)]
 PathPlane = Annotated[surface.PathPlane, Option("Plane of the path: pca, hao (Hao et al. 2019) or none.", OUT)]
-Engine = Annotated[surface.Engine, Option("Who walks the surfaces: stabkit or loss-landscapes.", OUT)]
+Engine = Annotated[surface.Engine, Option("Code that computes surfaces: stabkit or loss-landscapes.", OUT)]
 Between = Annotated[
     Names | None, Option("Instead: the line between two stored runs, or the triangle of three.", OUT, "RUNS")
 ]
-Out = Annotated[Folder, Option("Where runs/ and reports/ are; default: here.", OUT, "DIR", envvar=HOME)]
+Out = Annotated[Folder, Option("Folder for runs/ and reports/; default: this one.", OUT, "DIR", envvar=HOME)]
 
 # Where it runs
-Workers = Annotated[int | Literal["auto"], Option("Processes; auto is one a core, on a GPU one.", WHERE, "N")]
+Workers = Annotated[int | Literal["auto"], Option("Processes; auto: one per core, one on a GPU.", WHERE, "N")]
 Device = Annotated[str, Option("auto, cpu, cuda, cuda:1 or mps.", WHERE)]
 Together = Annotated[
     int | Literal["auto"],
-    Option("Runs of one shape trained at once; auto: 16 on a GPU.", WHERE, "N"),
+    Option("Runs of one shape trained together; auto: 16 on a GPU.", WHERE, "N"),
 ]
-KernelPath = Annotated[Kernels, Option("fused (C++, where it was built) or python: equal to rounding.", WHERE)]
+KernelPath = Annotated[Kernels, Option("fused (C++, if built) or python: equal to rounding.", WHERE)]
 Dtype = Annotated[spec.Dtype, Option("float32 or float64.", WHERE)]
 Executor = Annotated[
     Literal["processes", "dask", "slurm", "inline"],
@@ -195,7 +191,7 @@ Scheduler = Annotated[
 Sharded = Annotated[
     str | None,
     Option(
-        "Begin with this part of the runs, 2/4; slurm: of a job array.",
+        "Start with this part of the runs, 2/4; slurm: a job array's.",
         WHERE,
         "I/N",
         envvar="STABKIT_SHARD",
@@ -203,12 +199,12 @@ Sharded = Annotated[
 ]
 CheckpointEvery = Annotated[
     int | Literal["auto"],
-    Option("Between checkpoints of a long run; auto: 30 s; 0: none.", WHERE, "UPDATES"),
+    Option("Time between checkpoints of a long run; auto: 30 s; 0: none.", WHERE, "UPDATES"),
 ]
-RunTimeout = Annotated[float, Option("Seconds after which a run is given up as hung; 0: never.", WHERE, "SECONDS")]
-RetryFailed = Annotated[bool, Option("Try runs again that failed three times.", WHERE)]
-Yes = Annotated[bool, Option("Run a grid that seems too large for this machine.", WHERE)]
-Fresh = Annotated[bool, Option("Probe again what is cached.", WHERE)]
+RunTimeout = Annotated[float, Option("Seconds after which a run counts as hung; 0: never.", WHERE, "SECONDS")]
+RetryFailed = Annotated[bool, Option("Retry runs that failed three times.", WHERE)]
+Yes = Annotated[bool, Option("Run even a grid that seems too large for this machine.", WHERE)]
+Fresh = Annotated[bool, Option("Probe again, even if cached.", WHERE)]
 
 PAPERS = ("post-ln", "post-ln-init", "admin", "deepnorm")
 """What is compared where nothing else is asked for."""
@@ -558,7 +554,7 @@ def transfer(
             train, seconds = trials.of_factory(own.request, execute, own.place.workers, following.trying)
             searched = searching.search(own.plan, train, seconds, limit)
         if searched.failed and not any(valley.trials for case in searched.found for valley in case.valleys):
-            raise UsageError(f"no size gave a result: {searched.failed[0][1]}")
+            raise UsageError(f"no size has a result: {searched.failed[0][1]}")
         name = options.page_name(own)
     else:
         asked = options.of_methods(every, following.making)
@@ -774,7 +770,7 @@ def probe(
             cures = probes.cures(asked, found.worst.lr, execute, limit, following.probing)
     if not done.results:
         _, lost = done.lost[0]
-        log = f"; the whole traceback: {lost.log}" if lost.log else ""
+        log = f"; full traceback: {lost.log}" if lost.log else ""
         raise UsageError(f"{asked.factory} gave no result at any depth: {lost.reason}{log}")
     if listener is None:
         for cell, lost in done.lost:
@@ -794,15 +790,15 @@ def audit(
     *,
     method: Annotated[
         str | None,
-        Option("The recipe, as admin:omega=closed; left out: the one that fits best.", TRAIN, "METHOD"),
+        Option("The recipe, as admin:omega=closed; default: the one that fits best.", TRAIN, "METHOD"),
     ] = None,
     depths: Annotated[
         str | int | Sequence[tuple[int, int]] | None,
-        Option("Layers that it is said to have: 18x12, or 18 for 18x18; left out: those found.", TRAIN, "DEPTHS"),
+        Option("Layers it should have: 18x12, or 18 for 18x18; default: those found.", TRAIN, "DEPTHS"),
     ] = None,
     arch: Annotated[
         ranges.Arch | None,
-        Option("encoder-decoder, encoder-only or decoder-only; left out: what is found.", TRAIN),
+        Option("encoder-decoder, encoder-only or decoder-only; default: as found.", TRAIN),
     ] = None,
 ) -> "AuditResult":
     """Compare your own model with a method's recipe: run it once, measure it, say what is violated.
@@ -965,7 +961,7 @@ def filled(command: str, options: Mapping[str, Any]) -> dict[str, Any]:
     values = {name: ranges.plain(value) for name, value in options.items()}
     for name, value in values.items():
         if isinstance(defaults.get(name), bool) and not isinstance(value, bool):
-            raise UsageError(f"{name} is True or False, not {value!r}")
+            raise UsageError(f"{name} must be True or False, not {value!r}")
     given = {name for name, value in values.items() if ranges.text(value) != ranges.text(defaults.get(name))}
     return {**defaults, **values, "given": given}
 
@@ -1069,11 +1065,11 @@ def _stored(out: Folder) -> "list[Run]":
 
     home = machine.output(out)
     if not (home / "runs").is_dir():
-        raise StoreError(f"there is no store at {home}: it has no folder runs/; give the --out of a sweep")
+        raise StoreError(f"no store at {home}: it has no folder runs/; give the --out of a sweep")
     store, runs = Store(home), []
     for run_id in store.ids():
         try:
             runs.append(store.load(run_id))
         except CorruptFolder as error:
-            warn(f"corrupt run, left out: {error}")
+            warn(f"left out a corrupt run: {error}")
     return runs

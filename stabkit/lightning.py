@@ -34,7 +34,7 @@ class Watch(Callback):  # type: ignore[misc]  # not there where mypy runs
         try:
             network = pl_module.get_submodule(self.model) if self.model else pl_module
         except AttributeError as error:
-            raise UsageError(f"watch: the module has no part {self.model!r}") from error
+            raise UsageError(f"watch: the module has no attribute {self.model!r}") from error
         self.watch, self._told = watch(network, trainer.optimizers, **self.options), 0
 
     def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:

@@ -312,7 +312,7 @@ def from_json(value: Any) -> RunSpec:
     spec: RunSpec = _adapter().validate_python(value)
     for (name, number), (least, most) in zip(_sizes(spec), LIMITS, strict=True):
         if not least <= number <= most:
-            raise ValueError(f"{name} is {number}, beyond {least} to {most}")
+            raise ValueError(f"{name} is {number}, outside {least} to {most}")
     if not within(value, spec.to_json()):
         raise ValueError("it holds keys or values that a run specification does not have")
     return spec

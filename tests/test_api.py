@@ -177,8 +177,8 @@ def test_an_audit_says_what_is_found_and_what_is_violated() -> None:
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"untied": "False"}, "untied is True or False"),
-        ({"out": b"lib"}, "takes a text or a path"),
+        ({"untied": "False"}, "untied must be True or False"),
+        ({"out": b"lib"}, "takes a string or a path"),
         ({"depths": "two"}, "--depths"),
         ({"depths": 2.5}, "'2.5' is not a depth"),
         ({"depths": (2, (3, "x"))}, "--depths"),
@@ -286,7 +286,7 @@ def test_a_probe_in_a_fresh_process_imports_neither_the_command_line_nor_a_figur
 
 
 def test_a_function_that_no_other_process_can_import_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="fresh processes"):
+    with pytest.raises(UsageError, match="new processes"):
         stabkit.probe(lambda depth: None, depths=2, out=tmp_path)
 
 
@@ -294,7 +294,7 @@ def test_a_damaged_run_is_left_out_with_a_warning(tmp_path: Path) -> None:
     stabkit.sweep("deepnorm", seeds=(0, 1), out=tmp_path, **SMALL)
     (damaged, _) = sorted((tmp_path / "runs").glob("[a-z]*"))
     (damaged / "outcome.json").write_text("{")
-    with pytest.warns(UserWarning, match="corrupt run, left out") as told:
+    with pytest.warns(UserWarning, match="left out a corrupt run") as told:
         assert len(stabkit.load_runs(tmp_path)) == 1 and len(stabkit.load_records(tmp_path)["run"].unique()) == 1
     assert [warning.filename for warning in told] == [__file__] * 2
 

@@ -131,7 +131,7 @@ def test_the_method_of_the_docs_keeps_the_contract(recipes):
     ((command, _),) = [printed("check")]
     done = stabkit(*shlex.split(command), cwd=recipes)
     assert done.returncode == 0, done.stderr
-    assert "Pre-LN × √½ keeps the contract: x ← ω·x + γ·f(LN(x)); after each stack LN(x)" in done.stdout
+    assert "Pre-LN × √½ meets the contract: x ← ω·x + γ·f(LN(x)); after each stack LN(x)" in done.stdout
     assert "breaks" not in done.stdout
 
 
@@ -139,7 +139,7 @@ def test_so_does_the_one_with_a_wiring_of_two_streams(recipes):
     ((_, command),) = [printed("check")]
     done = stabkit(*shlex.split(command), cwd=recipes)
     assert done.returncode == 0, done.stderr
-    assert "Slow stream keeps the contract: x ← x + f(LN(x + s)), s ← ¾·s + ¼·x, s₀ = x₀; output x + s" in done.stdout
+    assert "Slow stream meets the contract: x ← x + f(LN(x + s)), s ← ¾·s + ¼·x, s₀ = x₀; output x + s" in done.stdout
     assert "breaks" not in done.stdout and "no second implementation is named" in done.stdout
 
 

@@ -40,13 +40,14 @@ def _version(value: bool) -> None:
 
 
 Version = Annotated[
-    bool, typer.Option("--version", callback=_version, is_eager=True, allow_from_autoenv=False, help="Print it.")
+    bool,
+    typer.Option("--version", callback=_version, is_eager=True, allow_from_autoenv=False, help="Print the version."),
 ]
 
 
 Runs = Annotated[list[str], Argument("Run ids, their beginnings, or run folders; default: all.", "RUNS")]
 OneRun = Annotated[str, Argument("A run id or its beginning.", "RUN")]
-Store = Annotated[str, Option("Where runs/ is; default: here.", OUT, "DIR", envvar=HOME)]
+Store = Annotated[str, Option("Folder that holds runs/; default: this one.", OUT, "DIR", envvar=HOME)]
 
 
 @app.callback()
@@ -98,20 +99,18 @@ def _landscape(invocation: Invocation) -> None:
 
 def paper(
     items: Annotated[
-        list[str], Argument("ls, items such as fig9 table1 admin-table3, or all.", "ITEMS", completion="items")
+        list[str], Argument("ls, all, or items like fig9 table1 admin-table3.", "ITEMS", completion="items")
     ],
     *,
-    depths: Annotated[str, Option("Instead of the items' own: a smaller version of all.", TRAIN, "DEPTHS")] = "",
+    depths: Annotated[str, Option("Replaces the items' depths, for a smaller version.", TRAIN, "DEPTHS")] = "",
     data: api.Data = None,
     source: api.Source = None,
     target: api.Target = None,
     vocab: api.Vocab = 2000,
-    seeds: Annotated[str, Option("Instead of the items' own.", ON, "SEEDS")] = "",
-    steps: Annotated[str, Option("Instead of the items' own.", LONG, "UPDATES")] = "",
-    budget: Annotated[
-        str, Option("Time that the whole may take: 45m, 2h; the cheapest items first.", LONG, "TIME")
-    ] = "",
-    whole: Annotated[bool, Option("All items in one file, in place of an index and a page each.", OUT)] = False,
+    seeds: Annotated[str, Option("Replaces the items' seeds.", ON, "SEEDS")] = "",
+    steps: Annotated[str, Option("Replaces the items' number of updates.", LONG, "UPDATES")] = "",
+    budget: Annotated[str, Option("Total time allowed: 45m, 2h; the cheapest items first.", LONG, "TIME")] = "",
+    whole: Annotated[bool, Option("Write all items to one file, not an index and one page each.", OUT)] = False,
     out: api.Out = None,
     workers: api.Workers = "auto",
     device: api.Device = "auto",
@@ -153,7 +152,7 @@ def report(
     runs: Runs = [],  # noqa: B006  # read, never written to
     *,
     out: Annotated[str, Option("The HTML file to write.", OUT, "FILE")] = "",
-    figures: Annotated[str, Option("A directory for every figure as SVG, PNG, PDF and CSV.", OUT, "DIR")] = "",
+    figures: Annotated[str, Option("Directory to write each figure to, as SVG, PNG, PDF and CSV.", OUT, "DIR")] = "",
     store: Store = "",
     open: Annotated[bool, Option("Show the page in a browser.", OUT)] = False,
 ) -> None:
@@ -247,13 +246,13 @@ def runs_rm(
 
 @direct(app, ("json",))
 def methods(
-    model: Annotated[str, Argument("One method, for its constants; or check, and what to check.", "METHOD")] = "",
+    model: Annotated[str, Argument("A method, to show its constants; or check and a method.", "METHOD")] = "",
     checked: Annotated[str, Argument("After check: a method, ./my.py:function.", "METHOD")] = "",
     *,
     depths: Annotated[str, Option("Depths for the constants.", TRAIN, "DEPTHS")] = "18",
     arch: api.Arch = "encoder-decoder",
     json: bool = False,
-    markdown: Annotated[str, Option("A directory for the pages of docs, one a method.", OUT, "DIR")] = "",
+    markdown: Annotated[str, Option("Directory for the documentation pages, one per method.", OUT, "DIR")] = "",
 ) -> None:
     """The methods: formula, source, options, parameters added, claims; with a name, every constant at each depth.
 

@@ -63,7 +63,7 @@ def _file(name: str, help: str) -> Any:
 TERMINAL: Mapping[str, tuple[Any, Any]] = {
     "json": (_flag("--json", help="Print one JSON document."), False),
     "quiet": (_flag("--quiet", "-q", help="No progress, no notes."), False),
-    "dry_run": (_flag("--dry-run", help="Show the grid and what it costs; train nothing."), False),
+    "dry_run": (_flag("--dry-run", help="Show the grid and its cost; train nothing."), False),
     "config": (
         Annotated[
             str | None,
@@ -71,7 +71,7 @@ TERMINAL: Mapping[str, tuple[Any, Any]] = {
                 "--config",
                 callback=_config,
                 is_eager=True,
-                help="TOML file of options; flags win.",
+                help="TOML file of options; flags override it.",
                 metavar="FILE",
                 rich_help_panel=OUT,
                 show_envvar=False,
@@ -80,7 +80,7 @@ TERMINAL: Mapping[str, tuple[Any, Any]] = {
         None,
     ),
     "print_config": (_flag("--print-config", help="Print the options as TOML and stop."), False),
-    "strict": (_flag("--strict", help="Exit with 8 unless it is likely to train."), False),
+    "strict": (_flag("--strict", help="Exit with 8 unless the model is likely to train."), False),
     "strict_drift": (_flag("--strict", help="Exit with 7 where the best rate drifts."), False),
     "no_fail": (_flag("--no-fail", help="Never exit with 7."), False),
     "baseline": (_file("--baseline", help="Exit with 7 only where it is worse than this file says."), None),

@@ -49,7 +49,9 @@ def read(path: Path, options: Mapping[str, str]) -> dict[str, Any]:
                 f"--config: {path} has an option {key!r} that this command does not{nearest(name, parameters)}"
             )
         if parameters[name] in values:
-            raise UsageError(f"--config: {path} has {first[parameters[name]]!r} and {key!r}, one option: keep one")
+            raise UsageError(
+                f"--config: {path} has {first[parameters[name]]!r} and {key!r}, which are one option: keep one"
+            )
         first[parameters[name]] = key
         values[parameters[name]] = _text(path, key, value)
     return values
@@ -72,4 +74,4 @@ def _text(path: Path, key: str, value: Any) -> Any:
         return value
     if isinstance(value, int) and abs(value) < 10**18 or isinstance(value, float):
         return str(value)
-    raise UsageError(f"--config: {path}: {key[:80]} is a text, a number, true, false or a list of them")
+    raise UsageError(f"--config: {path}: {key[:80]} must be a string, a number, true, false or a list of these")

@@ -88,17 +88,17 @@ class Commands(TyperGroup):
         if self.get_command(ctx, word) is None and not word.startswith("-"):
             if ctx.parent is None and word == "watch":
                 raise UsageError(
-                    "watch is two lines of Python in a training: `watch = stabkit.watch(model, optimizer)` before the "
-                    "loop, `watch.close()` after it; its page: `stabkit report`"
+                    "watch is two lines in your training code: `watch = stabkit.watch(model, optimizer)` before the "
+                    "loop, `watch.close()` after it; `stabkit report` writes its page"
                 )
             if ctx.parent is None and word in MEANT:
-                raise UsageError(f"there is no command {word!r}: that is `stabkit {MEANT[word]}`")
+                raise UsageError(f"no command {word!r}: use `stabkit {MEANT[word]}`")
             names = self.list_commands(ctx)
             near = difflib.get_close_matches(word, [*names, *(MEANT if ctx.parent is None else ())], n=1, cutoff=0.6)
             if near and near[0] in MEANT and near[0] not in names:
-                raise UsageError(f"there is no command {word!r}: did you mean `stabkit {MEANT[near[0]]}`?")
-            hint = f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(names)}"
-            raise UsageError(f"there is no command {word!r}{hint}")
+                raise UsageError(f"no command {word!r}: did you mean `stabkit {MEANT[near[0]]}`?")
+            hint = f"; did you mean {near[0]!r}?" if near else f"; the commands are {', '.join(names)}"
+            raise UsageError(f"no command {word!r}{hint}")
         return super().resolve_command(ctx, args)
 
 
@@ -119,7 +119,7 @@ ROOT = "\n\n".join(
     (
         "Start here:  stabkit sweep  (two minutes: which methods train at 6, 18, 50 and 100 layers)",
         "Your own model:  stabkit probe package.module:function --depths 6,12,24",
-        "Options are read from the environment too (STABKIT_SWEEP_SEEDS=0..2); what trains has --config FILE.",
+        "Environment variables also set options (STABKIT_SWEEP_SEEDS=0..2). Training commands have --config FILE.",
     )
 )
 """What `stabkit` alone says below its commands."""

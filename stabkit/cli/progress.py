@@ -307,7 +307,7 @@ def reuse(plan: Plan[RunSpec, Run]) -> str:
     """`reused 12, new 6, 3 in the directory are not part of this grid`."""
     parts = [f"reused {len(plan.ready)}", f"new {len(plan.missing)}"]
     if plan.other:
-        parts.append(f"{plan.other} in the directory are not part of this grid")
+        parts.append(f"{plan.other} other runs in the directory are not part of this grid")
     return ", ".join(parts) + ("; nothing to train" if not plan.missing else "")
 
 

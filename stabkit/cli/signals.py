@@ -41,4 +41,4 @@ class Signals:
         self.first, self.since = self.first or number, time.monotonic()
         if self.ALARM is not None:
             signal.setitimer(signal.ITIMER_REAL, CLEANING)
-        raise Interrupted(self.first, f"interrupted; what is finished is kept, continue with: {self.command}")
+        raise Interrupted(self.first, f"interrupted; finished runs are kept; continue with: {self.command}")

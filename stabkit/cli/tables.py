@@ -37,7 +37,7 @@ def slopes(runs: Sequence[Run]) -> None:
             (label, *(_slope_cell(mine[mine["depth"] == depth]) for depth in depths))
             for label, mine in group.groupby("label", sort=False)
         ]
-        head = listed("‖ΔF‖/η of one SGD step, and its rank (1: moves least)", str(condition))
+        head = listed("‖ΔF‖/η of one SGD step, and its rank (1: smallest change)", str(condition))
         console.table(head, ("", *depths), rows)
         console.say()
     if frame.empty:
@@ -51,7 +51,7 @@ def slopes(runs: Sequence[Run]) -> None:
             agreement = (
                 f"Two rates differ by more than {percent(slope.AGREE)} in {len(beyond)} of {len(apart)} runs ({widest})"
             )
-            agreement += ": not linear, or lost in rounding; `--dtype float64` tells which."
+            agreement += ": not linear, or lost in rounding; `--dtype float64` shows which."
         console.paragraph(agreement)
 
 
@@ -102,7 +102,7 @@ def last(summary: Summary, page: Path, following: str) -> None:
     if said := summary.answer or summary.headline:
         console.paragraph(said)
     if counts := counted(summary.claims):
-        console.paragraph(f"The papers' central claims, on these runs: {counts}; the page has each.")
+        console.paragraph(f"The papers' central claims, on these runs: {counts}; the page lists each.")
     console.say(f"report: {page}")
     if following:
         console.say(f"next: {following}")
@@ -149,7 +149,7 @@ def roughness(runs: Sequence[Run], surfaces: Sequence[Surface]) -> None:
         return
     console.say()
     console.table(
-        "One-dimensional cuts: share of negative curvature, which a bowl has none of; roughness Σ|Δ²L|/Σ|ΔL|; "
+        "One-dimensional cuts: share of negative curvature (a bowl has none); roughness Σ|Δ²L|/Σ|ΔL|; "
         "curvature: mean |Δ²L|, nats",
         ("depth", "seed", "normalisation", "method", "negative curvature", "roughness", "curvature"),
         [

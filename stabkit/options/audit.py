@@ -26,7 +26,7 @@ def audit(factory: str, method: str | None, depths: Any, arch: str | None) -> Au
     if arch and not depths:
         asked = ranges.stacks("--arch", arch) == ranges.stacks("--arch", "encoder-decoder")
         if asked != own_audit.both(module, inputs):
-            there = "one stack" if asked else "an encoder and a decoder that reads it"
+            there = "one stack" if asked else "an encoder and a decoder with cross-attention"
             raise UsageError(f"--arch {arch}: the model has {there}; leave --arch out, or give --depths too")
     return own_audit.audit(module, recipe, n, m, inputs)
 
@@ -52,9 +52,9 @@ def model(name: str, depth: int | None) -> tuple[nn.Module, Any]:
     module, inputs = given if isinstance(given, tuple) and len(given) == 2 else (given, None)
     if not isinstance(module, nn.Module):
         kind = type(module).__name__
-        raise UsageError(f"FACTORY: {name} is to return a torch.nn.Module, with inputs or a loss, not {kind}")
+        raise UsageError(f"FACTORY: {name} must return a torch.nn.Module, alone or with inputs or a loss, not {kind}")
     if inputs is not None and not isinstance(inputs, (tuple, list, Mapping, Tensor)):
-        raise UsageError(f"FACTORY: the inputs of {name} are to be a tuple or a dict, not {type(inputs).__name__}")
+        raise UsageError(f"FACTORY: the inputs of {name} must be a tuple or a dict, not {type(inputs).__name__}")
     return module, inputs
 
 

@@ -63,7 +63,7 @@ def parsed(options: Options, making: Making) -> tuple[tuple[Grid, ...], Request]
     chosen, notes = model.chosen(options["models"], depths, made, recipe, train.optimizer, files)
     if not train.steps:
         warmups = (min(warmups),)  # no update has a rate
-        notes = (*notes, "--steps 0 makes no update: it measures the model before training, and judges nothing")
+        notes = (*notes, "--steps 0 makes no update: it measures the untrained model and gives no verdict")
     probes = own.probes(ranges.names("--probes", options["probes"] or ()), files, depths[0])
     if recipe == "paper":
         model.own_recipe(options["given"], options)
@@ -141,10 +141,10 @@ def ablate(options: Options, making: Making) -> Request:
     betas = ranges.scales("--beta-scale", DOUBLINGS if beta is None else beta)
     drops = ranges.names("--drop", options["drop"] or ())
     if drop_warmup is not None and not drops:
-        raise UsageError("--drop-warmup is for the rows of --drop deepnorm,init")
+        raise UsageError("--drop-warmup only goes with --drop deepnorm,init")
     for word in drops:
         if word in TABLE_11 and any(chosen.get(option) == value for option, value in TABLE_11[word].items()):
-            raise UsageError(f"--drop {word}: --model {options['model']} is without it already")
+            raise UsageError(f"--drop {word}: --model {options['model']} does not have it")
         if word not in TABLE_11 or any(option not in methods.options_of(row) for option in TABLE_11[word]):
             raise UsageError(f"--drop: {word!r} is not one of {', '.join(TABLE_11)}{nearest(word, TABLE_11)}")
     whole, rest = parsed({**options, "models": options["model"]}, making)
@@ -183,7 +183,7 @@ def _sized(whole: Grid, hidden: int, ffn: int, max_tokens: int) -> Grid:
 def single(grids: Sequence[Grid], what: str) -> Grid:
     """The one grid; raises UsageError where widths or batches make several."""
     if len(grids) > 1:
-        raise UsageError(f"{what} is of one --hidden and one --max-tokens; run it once for each")
+        raise UsageError(f"{what} takes one --hidden and one --max-tokens; run it once for each value")
     return grids[0]
 
 

@@ -28,17 +28,17 @@ def landscape(options: Options, making: Making) -> Request:
     whole, rest = grids.parsed({**options, "models": models}, making)
     grid = grids.single(whole, "a landscape")
     if len(grid.warmups) > 1 or len(grid.lrs) > 1:
-        raise UsageError("a landscape is of one --warmup and one --lr; run it once for each")
+        raise UsageError("a landscape takes one --warmup and one --lr; run it once for each value")
     if len({_gates(*one, grid) for one in parsed}) > 1:
         raise UsageError(
-            f"{models[0]} and {models[1]} do not train the same matrices: a gate on attention is one more, and a plane "
-            "in both needs the same; draw each by a command of its own with --against ''"
+            f"{models[0]} and {models[1]} do not train the same matrices (a gate on attention adds one), and a common "
+            "plane needs the same; draw each with its own command and --against ''"
         )
     wanted = surfaces(options, grid.base.train.steps, rest.device.partition(":")[0])
     kept = sorted({*snapshot_steps(grid.base), grid.base.train.steps})
     if wanted.at not in ("end", *map(str, kept)) and not (wanted.at == "init" and 0 in kept):
         count, have = ranges.text(options["snapshots"]), ", ".join(map(str, kept))
-        raise UsageError(f"--at {wanted.at}: with --snapshots {count} the weights of steps {have} are kept")
+        raise UsageError(f"--at {wanted.at}: with --snapshots {count}, weights are kept at steps {have}")
     return replace(grids.request(whole, rest, options), surfaces=wanted)
 
 
@@ -63,7 +63,7 @@ def surfaces(options: Options, steps: int, device: str) -> SurfaceRequest:
     cut_points = ranges.whole("--cut-points", options["cut_points"], 3, 100_001)
     for option, count in (("--points", points), ("--cut-points", cut_points)):
         if count % 2 == 0:
-            raise UsageError(f"{option} must be odd, so that one point is the middle; got {count}, use {count + 1}")
+            raise UsageError(f"{option} must be odd, with one point in the middle; got {count}, use {count + 1}")
     engine = ranges.choice("--engine", options["engine"], get_args(Engine))
     if engine == "loss-landscapes":
         require("loss_landscapes", "--engine loss-landscapes", "papers")

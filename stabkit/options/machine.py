@@ -75,7 +75,7 @@ def shard(text: str, environment: Mapping[str, str] = os.environ) -> Shard:
         names = ("SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_COUNT")
         given = [environment.get(name, "") for name in names]
         if missing := [name for name, value in zip(names, given, strict=True) if not re.fullmatch("[0-9]{1,9}", value)]:
-            raise UsageError(f"--shard slurm: {missing[0]} holds no number; it is for tasks of `sbatch --array`")
+            raise UsageError(f"--shard slurm: {missing[0]} is not a number; use it in tasks of `sbatch --array`")
         each = environment.get("SLURM_ARRAY_TASK_STEP", "1")
         task, first, count = map(int, given)
         number = (task - first) // max(1, int(each) if each.isdigit() else 1) + 1
@@ -84,7 +84,7 @@ def shard(text: str, environment: Mapping[str, str] = os.environ) -> Shard:
         return Shard()
     parts = re.fullmatch("([0-9]{1,6})/([0-9]{1,6})", text, re.ASCII)
     if not parts or not 1 <= int(parts[1]) <= int(parts[2]):
-        raise UsageError(f"--shard takes a part of several, 1/4 to 4/4, or slurm; got {text[:40]!r}")
+        raise UsageError(f"--shard takes one part of several, like 1/4 or 4/4, or slurm; got {text[:40]!r}")
     return Shard(int(parts[1]), int(parts[2]))
 
 

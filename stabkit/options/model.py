@@ -56,7 +56,7 @@ def model(options: Mapping[str, Any], depth: tuple[int, int], widths: Sequence[i
             raise UsageError(f"--hidden {hidden} must be even and divide by --heads {made.heads}")
         if made.positions == "rotary" and hidden // made.heads % 2:
             raise UsageError(
-                f"--positions rotary turns pairs of a head's entries: --hidden {hidden} over --heads {made.heads} is "
+                f"--positions rotary rotates pairs of a head's entries: --hidden {hidden} over --heads {made.heads} is "
                 f"{hidden // made.heads}, which must be even"
             )
     return made
@@ -68,8 +68,8 @@ def train(options: Mapping[str, Any], max_tokens: int) -> TrainConfig:
     verdict_at = ranges.whole("--verdict-at", options["verdict_at"], 0, 10_000_000)
     if verdict_at and not SHORTEST_JUDGED <= verdict_at < steps:
         raise UsageError(
-            f"--verdict-at {verdict_at} must lie between {SHORTEST_JUDGED}, the fewest updates that a verdict takes, "
-            f"and --steps {steps}, to which a run that is early then goes on"
+            f"--verdict-at {verdict_at} must lie between {SHORTEST_JUDGED} (a verdict needs that many updates) "
+            f"and --steps {steps} (runs that are still early continue to there)"
         )
     optimizer: Optimizer = ranges.choice("--optimizer", options["optimizer"], get_args(Optimizer))
     return TrainConfig(
@@ -87,7 +87,7 @@ def train(options: Mapping[str, Any], max_tokens: int) -> TrainConfig:
 
 
 UNSCALED: Mapping[Optimizer, str] = {
-    "sgd": "these are steps of SGD",
+    "sgd": "the steps here are those of SGD",
     "muon": "a step of Muon is as long whatever the gradient (arXiv 2603.00541 has a recipe for it, not built here)",
     "muon-original": "a step of Muon is as long whatever the gradient (arXiv 2603.00541 has a recipe for it, not built "
     "here)",
@@ -127,13 +127,13 @@ def chosen(
             label = methods.with_options(label, choice.options) if choice.own else label
             reasons = [reason for n, m in depths if (reason := method.undefined(n, m))]
             if recipe == "paper" and method.recipe is None:
-                reasons.append("it has no recipe of its own here, so that --recipe paper has nothing for it")
+                reasons.append("it has no recipe of its own here, which --recipe paper needs")
             if method.scaled and optimizer in UNSCALED:
-                reasons.append(f"its factors on rate and ε are Adam’s, and {UNSCALED[optimizer]} ({method.source})")
+                reasons.append(f"its factors on rate and ε are for Adam, and {UNSCALED[optimizer]} ({method.source})")
             if reasons and item.strip() not in methods.SETS:
                 raise UsageError(f"--models: {method.label} is not defined here: {reasons[0]}")
             if label in choices and choices[label] != choice:
-                raise UsageError(f"--models: two methods are called {label}; give one of them another label")
+                raise UsageError(f"--models: two methods are both called {label}; rename one")
             if reasons:
                 notes.append(f"{method.label} is left out: {reasons[0]}")
                 continue
@@ -175,14 +175,14 @@ def own_recipe(given: Collection[str], options: Mapping[str, Any]) -> None:
         if name in given:
             option = ranges.flag(name)
             raise UsageError(
-                f"--recipe paper gives each method its own {option}; leave {option} {ranges.text(options[name])} out"
+                f"--recipe paper gives each method its own {option}; leave out {option} {ranges.text(options[name])}"
             )
 
 
 def ffn(given: str | int, hidden: int) -> int:
     """--ffn: a number, or `2x` for twice the width."""
     if isinstance(given, str) and "," in given:
-        raise UsageError(f"--ffn takes one number, or one factor of the width like 2x; got {given!r}")
+        raise UsageError(f"--ffn takes one number, or a factor of the width like 2x; got {given!r}")
     if isinstance(given, str) and given.endswith("x"):
         return hidden * ranges.whole("--ffn", given.removesuffix("x"), 1, 32)
     return ranges.whole("--ffn", given, 1, 32768)

@@ -41,7 +41,7 @@ def changed(read: Mapping[str, str]) -> list[str]:
         except (OSError, UnicodeDecodeError):
             now = ""
         if now != digest:
-            lines.append(f"{path} changed since it was read: these runs are of what it said when the command began")
+            lines.append(f"{path} has changed since it was read: these runs use its text from the start of the command")
     return lines
 
 
@@ -106,7 +106,7 @@ def probes(names: Sequence[str], files: Files, depth: tuple[int, int]) -> tuple[
     for item in filter(None, map(str.strip, names)):
         named = own.parts(item)
         if named is None or named[2]:
-            raise UsageError(f"--probes: {item!r} is not FILE.py:CLASS, as ./mine.py:TokenSpread")
+            raise UsageError(f"--probes: {item!r} is not FILE.py:CLASS, like ./mine.py:TokenSpread")
         path, name, _ = named
         source = files.text(path)
         from stabkit.training import contract  # torch: only where a probe is to be tried

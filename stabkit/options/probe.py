@@ -39,7 +39,7 @@ def probe(options: Options) -> tuple[ProbeRequest, ExecutorOptions]:
     if asked.widths != (None,) and len(asked.lrs) > 1:
         raise UsageError("--widths compares models at one rate: give one --lr")
     if (count := len(asked.specs())) > MOST:
-        raise UsageError(f"that is {count} runs of your model; {MOST} at most: fewer --depths, --seeds or --lr")
+        raise UsageError(f"that is {count} runs of your model, more than {MOST}: give fewer --depths, --seeds or --lr")
     _, place = machine.executor({**options, "executor": "processes", "scheduler": ""})
     workers = min(machine.workers(place.workers, "cpu"), len(asked.specs()))
     return asked, replace(place, workers=workers)
@@ -51,9 +51,9 @@ def _widths(given: Any, depths: Any) -> tuple[int | None, ...]:
         return (None,)
     widths = ranges.wholes("--widths", given, 1, 1_000_000)
     if len(widths) < 2:
-        raise UsageError(f"one width is no axis; give several: --widths {widths[0]},{2 * widths[0]}")
+        raise UsageError(f"--widths needs several widths: --widths {widths[0]},{2 * widths[0]}")
     if depths in (None, "") or len(ranges.wholes("--depths", depths, 1, 10_000)) > 1:
-        raise UsageError("--widths goes with one depth: --depths 4")
+        raise UsageError("--widths takes one depth: --depths 4")
     return tuple(sorted(widths))
 
 
@@ -64,8 +64,8 @@ def name(factory: str | Callable[..., Any]) -> str:
     module, name = getattr(factory, "__module__", "__main__"), getattr(factory, "__qualname__", "")
     if module == "__main__" or not name.isidentifier():
         raise UsageError(
-            f"stabkit runs {name or factory!r} in fresh processes, which cannot import it from here: put it into a "
-            "file beside your script, mine.py, and give 'mine:function'"
+            f"stabkit runs {name or factory!r} in new processes, which cannot import it from here: put it in a "
+            "file next to your script, mine.py, and give 'mine:function'"
         )
     return f"{module}:{name}"
 

@@ -51,7 +51,7 @@ def wholes(option: str, given: Any, low: int, high: int) -> tuple[int, ...]:
             _short(option, token, last - first + 1)
             return [_bounded(option, token, v, low, high) for v in range(first, last + 1)]
         if re.fullmatch(r"-[0-9]+", token, re.ASCII):
-            raise UsageError(f"{option}: {token!r} is below {low}, the least that it can be")
+            raise UsageError(f"{option}: {token!r} is below {low}, the lowest value allowed")
         return one(token, int(token) if _WHOLE.fullmatch(token) else None)
 
     def value(value: Any) -> list[int]:
@@ -80,7 +80,7 @@ def depths(option: str, given: Any, stacks: tuple[int, int] = (1, 1)) -> tuple[t
 
     def pair(token: str, n: int, m: int) -> list[tuple[int, int]]:
         if stacks != (1, 1):
-            raise UsageError(f"{option}: {token!r} is an encoder and a decoder; one stack has one depth, like 18")
+            raise UsageError(f"{option}: {token!r} means an encoder and a decoder; one stack has one depth, like 18")
         return [(_bounded(option, token, n, 1, MAX_DEPTH), _bounded(option, token, m, 1, MAX_DEPTH))]
 
     def alone(given: Any) -> list[tuple[int, int]]:
@@ -145,7 +145,7 @@ def scales(option: str, given: Any) -> tuple[float, ...]:
 
     def number(token: str) -> float:
         if token[:1] == "-":
-            raise UsageError(f"{option}: {token!r} is not above 0; a factor is, like those of 0.25..4")
+            raise UsageError(f"{option}: {token!r} is not above 0; give factors above 0, like 0.25..4")
         (value,) = reals(option, token, 0.0, 1e6, above=True)
         return value
 
@@ -173,7 +173,7 @@ def scales(option: str, given: Any) -> tuple[float, ...]:
             steps = round(doublings) + 1
             if abs(doublings - round(doublings)) > 1e-9:
                 raise UsageError(
-                    f"{option}: {token!r} are doublings, and {ends[1]} is no power of two times {ends[0]}; "
+                    f"{option}: {token!r} means doublings, but {ends[1]} is not {ends[0]} times a power of two; "
                     f"use {span}:5 or a list"
                 )
         if steps == 1:
@@ -219,7 +219,7 @@ def name(option: str, given: Any) -> str:
 def folder(option: str, given: Any) -> str:
     """A directory or file as a text; "" of None."""
     if given is not None and not isinstance(given, str | PathLike):
-        raise UsageError(f"{option} takes a text or a path, not {given!r}")
+        raise UsageError(f"{option} takes a string or a path, not {given!r}")
     return os.fspath(given or "")
 
 
@@ -264,14 +264,14 @@ def _items(option: str, given: Any, token: Callable[[str], list[T]], value: Call
     """What the tokens of a text, or the values given, come to: each once, in their order."""
     given = plain(given)
     if isinstance(given, bytes | bool):
-        raise UsageError(f"{option} takes a text or numbers, not {given!r}")
+        raise UsageError(f"{option} takes a string or numbers, not {given!r}")
     if isinstance(given, str):
         items: list[Any] = [item.strip() for item in given.split(",")]
     else:
         items = [plain(item) for item in given] if isinstance(given, Iterable) else [given]
     _short(option, given, len(items))
     if "" in items or not items:
-        raise UsageError(f"{option}: {text(given)!r} has an empty item; write values with commas between, like 6,18")
+        raise UsageError(f"{option}: {text(given)!r} has an empty item; separate values with commas, like 6,18")
     read = (token(item) if isinstance(item, str) else value(item) for item in items)
     values = dict.fromkeys(v for some in read for v in some)
     _short(option, given, len(values))
@@ -280,7 +280,7 @@ def _items(option: str, given: Any, token: Callable[[str], list[T]], value: Call
 
 def _short(option: str, given: Any, count: int) -> None:
     if count > MAX_LIST:
-        raise UsageError(f"{option}: {text(given)[:40]!r} holds {count} values; {MAX_LIST} is the most")
+        raise UsageError(f"{option}: {text(given)[:40]!r} holds {count} values; at most {MAX_LIST} are allowed")
 
 
 def _bounded(option: str, token: str, value: int, low: int, high: int) -> int:

@@ -47,7 +47,7 @@ def one_id(store: Store, name: str) -> str:
 
 def _only(ids: Sequence[str], name: str, what: str = "runs") -> str:
     if len(ids) > 1:
-        raise UsageError(f"{name!r} begins {len(ids)} {what} ({ids[0]}, {ids[1]}…); write more of it")
+        raise UsageError(f"{name!r} matches {len(ids)} {what} ({ids[0]}, {ids[1]}…); write more of the name")
     return ids[0]
 
 
@@ -70,5 +70,5 @@ def home(out: str) -> Store:
     folder = Path(out or ".")
     if not (folder / "runs").is_dir() and not WatchShelf(folder).ids():
         where = "--store, or --out of `stabkit runs`, names the directory that holds runs/"
-        raise UsageError(f"there are no runs in {folder.resolve()}; {where}")
+        raise UsageError(f"no runs in {folder.resolve()}; {where}")
     return Store(folder)

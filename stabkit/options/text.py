@@ -25,7 +25,7 @@ def task(
     source, target = ranges.name("--source", source or ""), ranges.name("--target", target or "")
     if not place:
         if source or target:
-            raise UsageError("--source and --target name the languages of --data; without it the task is synthetic")
+            raise UsageError("--source and --target name the languages of --data; without --data the task is synthetic")
         return TaskConfig(vocab=vocab), None  # its digest follows from the size of the batches (_sized)
     if not source or not target:
         raise UsageError("--data needs --source and --target, the endings of its files: --source de --target en")
@@ -47,10 +47,10 @@ def search(options: Mapping[str, Any], depths: Sequence[tuple[int, int]]) -> Sea
         for name in ("beam", "length_penalty"):
             if name in options["given"]:
                 option, value = ranges.flag(name), ranges.text(options[name])
-                raise UsageError(f"{option} is for --bleu, which translates; got {value!r} without it")
+                raise UsageError(f"{option} needs --bleu; got {value!r} without it")
         return None
     if not all(depths[0]):
-        raise UsageError("--bleu needs an encoder and a decoder: a language model translates nothing; leave it out")
+        raise UsageError("--bleu needs an encoder and a decoder: a language model cannot translate; leave out --bleu")
     require("sacrebleu", "--bleu", "papers")
     return Search(
         beam=ranges.whole("--beam", options["beam"], 1, MOST_BEAMS),

@@ -40,19 +40,19 @@ def span(option: str, given: object) -> tuple[float, float]:
     text = ranges.text(given)
     low, dots, high = text.partition("..")
     if not dots:
-        raise UsageError(f"{option}: {text!r} is one rate or a list; give the lowest and the highest: 1e-4..1e-1")
+        raise UsageError(f"{option}: {text!r} must be a span from the lowest to the highest rate: 1e-4..1e-1")
     ends = tuple(ranges.real(option, end, 0.0, 1e6, above=True) for end in (low, high))
     if ends[1] < ends[0]:
         raise UsageError(f"{option}: {text!r} goes down; give the lowest first: {high}..{low}")
     if ends[1] < LEAST * ends[0]:
-        raise UsageError(f"{option}: {text!r} spans less than a factor {LEAST:g}; there is no valley to be seen in it")
+        raise UsageError(f"{option}: {text!r} spans less than a factor {LEAST:g}, too little to show a minimum")
     return ends[0], ends[1]
 
 
 def of_methods(options: Options, making: Making) -> MethodsAsked:
     """What is asked of built-in methods: depths, or one depth and several widths. Raises UsageError."""
     if not options["models"]:
-        raise UsageError("name what is to be tried: your own FACTORY, package.module:function, or built-in --models")
+        raise UsageError("name what to try: your own FACTORY, package.module:function, or built-in --models")
     if options["widths"] not in (None, ""):
         raise UsageError("--widths is for a factory(depth, width); the width of built-in methods is --hidden 64,128")
     low, high = span("--lr", options["lr"])
@@ -64,7 +64,7 @@ def of_methods(options: Options, making: Making) -> MethodsAsked:
     if whole.specs[0].train.steps < SHORTEST_JUDGED:
         raise UsageError(f"--steps: a run of fewer than {SHORTEST_JUDGED} updates is not judged")
     if len(cells) < len(whole.specs):
-        raise UsageError("transfer varies the rate, the seed and the depth or the width, and nothing else")
+        raise UsageError("transfer varies only the rate, the seed, and the depth or the width")
     plan = SearchPlan(
         axis=axis,
         cases=labels,
@@ -86,14 +86,14 @@ def _predict(options: Options, sizes: tuple[int, ...]) -> tuple[int, ...]:
     given = options["predict"]
     asked = () if given in (None, "") else tuple(sorted(ranges.wholes("--predict", given, 1, 1_000_000)))
     if tried := sorted(set(asked) & set(sizes)):
-        raise UsageError(f"--predict {tried[0]}: that is among the sizes that are tried")
+        raise UsageError(f"--predict {tried[0]}: this size is tried already")
     return asked
 
 
 def _sizes(specs: tuple[RunSpec, ...]) -> tuple[Axis, tuple[int, ...]]:
     depths, widths = {_size(spec, "depth") for spec in specs}, {_size(spec, "width") for spec in specs}
     if len(depths) > 1 and len(widths) > 1:
-        raise UsageError("transfer is over several depths or several widths, not both")
+        raise UsageError("transfer compares several depths or several widths, not both")
     if len(depths) == len(widths) == 1:
         raise UsageError(f"one depth shows no drift; give several: --depths {min(depths)},{2 * min(depths)}")
     return ("width", tuple(sorted(widths))) if len(widths) > 1 else ("depth", tuple(sorted(depths)))
@@ -123,9 +123,9 @@ ALIKE = (
 def of_factory(options: Options) -> FactoryAsked:
     """What is asked of a factory: depths, or one depth and several widths. Raises UsageError."""
     if options["models"]:
-        raise UsageError("a FACTORY and --models are two questions: give one of them")
+        raise UsageError("give either a FACTORY or --models, not both")
     if beside := sorted(set(options["given"]) - {*ALIKE, "factory"}):
-        raise UsageError(f"{ranges.flag(beside[0])} is for built-in methods (--models); a factory makes its own model")
+        raise UsageError(f"{ranges.flag(beside[0])} is for built-in methods (--models); a factory builds its own model")
     low, high = span("--lr", options["lr"])
     depths = ranges.wholes("--depths", options["depths"], 1, 10_000)
     widths = () if options["widths"] in (None, "") else ranges.wholes("--widths", options["widths"], 1, 1_000_000)
@@ -159,7 +159,9 @@ def of_factory(options: Options) -> FactoryAsked:
 def _several(depths: tuple[int, ...], widths: tuple[int, ...]) -> tuple[Axis, tuple[int, ...]]:
     """What is searched over; raises UsageError where it is neither, or both."""
     if len(widths) > 1 and len(depths) > 1:
-        raise UsageError("transfer is over several depths or several widths, not both: give one --depths with --widths")
+        raise UsageError(
+            "transfer compares several depths or several widths, not both: give one --depths with --widths"
+        )
     if len(widths) > 1:
         return "width", tuple(sorted(widths))
     if len(widths) == 1:

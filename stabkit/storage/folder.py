@@ -48,15 +48,17 @@ def load(path: Path, names: Mapping[str, int], version: int) -> tuple[dict[str, 
         sums = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
         if manifest != manifest_of(sums, manifest.get("algo_version")):
             wrong = [name for name in names if manifest.get("files", {}).get(name) != sums[name]]
-            raise CorruptFolder(f"{path}: {', '.join(wrong) or 'manifest.json'} changed since it was written")
+            raise CorruptFolder(f"{path}: {', '.join(wrong) or 'manifest.json'} has changed since it was written")
     except StabkitError:
         raise
     except OSError as error:
         raise CorruptFolder(f"{error.filename or path}: {error.strerror or error}") from error
     except (ValueError, AttributeError, RecursionError, MemoryError) as error:
-        raise CorruptFolder(f"{path}: not a folder of stabkit ({first_line(error)})") from error
+        raise CorruptFolder(f"{path}: not a stabkit folder ({first_line(error)})") from error
     if manifest["algo_version"] != version:
-        raise OldFolder(f"{path}: of version {manifest['algo_version']} of the algorithm; today's is {version}")
+        raise OldFolder(
+            f"{path}: has version {manifest['algo_version']} of the algorithm; the current one is {version}"
+        )
     return files, manifest["digest"]
 
 
@@ -68,9 +70,9 @@ def check_version(path: Path, version: int) -> None:
     except OSError as error:
         raise CorruptFolder(f"{error.filename or path}: {error.strerror or error}") from error
     except (ValueError, TypeError, KeyError, RecursionError, MemoryError) as error:
-        raise CorruptFolder(f"{path}: not a folder of stabkit ({first_line(error)})") from error
+        raise CorruptFolder(f"{path}: not a stabkit folder ({first_line(error)})") from error
     if type(there) is int and there != version:
-        raise OldFolder(f"{path}: of version {there} of the algorithm; today's is {version}")
+        raise OldFolder(f"{path}: has version {there} of the algorithm; the current one is {version}")
 
 
 def commit(target: Path, partial: Path, files: Mapping[str, bytes], version: int, whole: Callable[[], bool]) -> None:
@@ -124,7 +126,7 @@ def own(parent: Path, name: str) -> Path:
     """
     path = parent / name
     if path.is_symlink() or (path.exists() and not path.is_dir()):
-        raise StoreError(f"{path} is a link or a file; stabkit keeps a directory of its own there: remove it")
+        raise StoreError(f"{path} is a link or a file; stabkit needs a directory there: remove it")
     return path
 
 
@@ -160,7 +162,7 @@ def sweep(partial: Path, name: str) -> None:
 def write_file(path: Path, data: bytes) -> None:
     """Replace one file atomically: written beside it, fsynced, renamed over it."""
     if os.path.lexists(path) and not path.is_file():
-        raise UsageError(f"{path} is not a regular file; name another to write to")
+        raise UsageError(f"{path} is not a regular file; name another file")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, aside = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
@@ -198,7 +200,7 @@ def read(path: Path, most: int) -> bytes:
         if not stat.S_ISREG(status.st_mode):
             raise CorruptFolder(f"{path}: not a regular file")
         if status.st_size > most:
-            raise CorruptFolder(f"{path}: {status.st_size} bytes, where {most} are the most that it can have")
+            raise CorruptFolder(f"{path}: {status.st_size} bytes; at most {most} are possible")
         return file.read()
 
 

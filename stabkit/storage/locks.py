@@ -64,7 +64,7 @@ class Locked(Exception):
     """Somebody else is at work on it."""
 
     def __init__(self, busy: Busy) -> None:
-        super().__init__(f"{busy.name} is being made by process {busy.pid} of {busy.machine}")
+        super().__init__(f"{busy.name} is being written by process {busy.pid} on {busy.machine}")
         self.busy = busy
 
 

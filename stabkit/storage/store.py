@@ -154,10 +154,10 @@ def own_texts(data: bytes, run_spec: RunSpec) -> dict[str, str]:
     """The texts of OWN; raises ValueError unless they are those that the spec names."""
     texts = json.loads(data)
     if not isinstance(texts, dict) or set(texts) != {file.digest for file in run_spec.files()}:
-        raise ValueError(f"its {OWN} does not hold the files that its spec names")
+        raise ValueError(f"its {OWN} lacks files that its spec names")
     for digest, text in texts.items():
         if not isinstance(text, str) or hashlib.sha256(text.encode()).hexdigest() != digest:
-            raise ValueError(f"its {OWN} holds another text than its spec names")
+            raise ValueError(f"its {OWN} has another text than its spec names")
     return texts
 
 
@@ -252,7 +252,7 @@ class Store:
             if str(arrays.pop("spec")) != _checkpoint_key(run_spec):
                 raise ValueError("it belongs to another run")
             if str(arrays.pop("digest")) != _checksum(arrays):
-                raise ValueError("it changed since it was written")
+                raise ValueError("it has changed since it was written")
         except Exception as error:  # zip, npy header and memory errors alike: a file that is not ours
             reason = "it holds Python objects" if "pickle" in str(error) else folder.first_line(error)
             raise CorruptFolder(f"{path}: {reason}") from error

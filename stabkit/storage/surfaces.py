@@ -62,7 +62,7 @@ def parse(path: Path, files: Mapping[str, bytes], digest: str) -> Surface:
     loss = arrays["loss"]
     wrong = loss.shape != (len(spec.b), len(spec.a)) or bool(columns) != spec.path
     if wrong or (columns and (set(columns) != set(PATH) or len({len(column) for column in columns.values()}) != 1)):
-        raise CorruptFolder(f"{path}: surface.npz does not hold what its spec.json says")
+        raise CorruptFolder(f"{path}: surface.npz does not match its spec.json")
     return Surface(spec, loss, columns, facts, digest)
 
 
@@ -117,7 +117,7 @@ class Tiles:
         for name, begin, end in tiles:
             arrays = self.read(name, begin, end)
             if arrays is None:
-                raise StoreError(f"{self.folder()}: the tile {name} is gone; run it again")
+                raise StoreError(f"{self.folder()}: the tile {name} is missing; run the command again")
             if end > begin:
                 loss[begin:end] = arrays["loss"]
             else:

@@ -58,15 +58,15 @@ def _encoded(arrays: dict[str, NDArray[Any]], side: str, vocab: int) -> Encoded:
     """One side's arrays, every index within what it points into."""
     stored = {part: arrays[f"{side}.{part}"] for part in PARTS}
     if any(array.dtype != np.int32 or array.ndim != 1 for array in stored.values()):
-        raise ValueError("an array is not a row of whole numbers")
+        raise ValueError("an array is not a list of whole numbers")
     whole = {part: array.astype(np.int64) for part, array in stored.items()}
     pairs = len(whole["lengths"])
     for language in ("source", "target"):
         tokens, start = whole[language], whole[f"{language}_start"]
         sound = len(start) == pairs + 1 and start[0] == 0 and start[-1] == len(tokens) and (np.diff(start) > 0).all()
         if not sound or not pairs or tokens.min() < 0 or tokens.max() >= vocab:
-            raise ValueError(f"the sentences of {side}.{language} are none")
+            raise ValueError(f"{side}.{language} has no sentences")
     longest = np.maximum(np.diff(whole["source_start"]), np.diff(whole["target_start"])) + 1
     if not np.array_equal(whole["lengths"], longest):
-        raise ValueError(f"the lengths of {side} are not those of its sentences")
+        raise ValueError(f"the lengths of {side} do not match its sentences")
     return Encoded(**whole)

@@ -44,14 +44,14 @@ def parse(path: Path, files: Mapping[str, bytes], digest: str) -> Translation:
         raise ValueError("its translation.json is not a translation")
     sides = body["hypotheses"], body["references"]
     if any(not isinstance(side, list) or any(not isinstance(line, str) for line in side) for side in sides):
-        raise ValueError("its sentences are no texts")
+        raise ValueError("its sentences are not strings")
     if len(sides[0]) != len(sides[1]) or not sides[0]:
         raise ValueError("its two sides differ in length, or are empty")
     if body["tokenize"] not in TOKENIZERS or not isinstance(body["signature"], str) or len(body["signature"]) > 200:
         raise ValueError("its BLEU has no signature")
     numbers = body["bleu"], body["length_ratio"]
     if any(type(n) not in (int, float) or not math.isfinite(n) or n < 0 for n in numbers):
-        raise ValueError("its BLEU is no number")
+        raise ValueError("its BLEU is not a number")
     check_name(path, spec.translation_id)
     score = Score(bleu=float(numbers[0]), signature=body["signature"], length_ratio=float(numbers[1]))
     return Translation(spec, tuple(sides[0]), tuple(sides[1]), body["tokenize"], score, environment)

@@ -143,9 +143,9 @@ class WatchShelf:
             try:
                 watch = _joined(watch, shelf.load(name))
             except ValueError as error:
-                raise CorruptFolder(f"{shelf.root / name}: not a watch of stabkit ({error})") from error
+                raise CorruptFolder(f"{shelf.root / name}: not a stabkit watch ({error})") from error
         if watch is None:
-            raise CorruptFolder(f"{shelf.root}: no part of a watch is there")
+            raise CorruptFolder(f"{shelf.root}: contains no part of a watch")
         return watch
 
     def append(self, watch_id: str, files: Mapping[str, bytes]) -> None:
@@ -178,7 +178,7 @@ def _joined(before: Watched | None, after: Watched) -> Watched:
 
 def _appended(before: Table, after: Table) -> Table:
     if before.sites != after.sites or (len(before.steps) and len(after.steps) and after.steps[0] <= before.steps[-1]):
-        raise ValueError("its parts do not follow one another")
+        raise ValueError("its parts are not consecutive")
     return Table(
         np.concatenate([before.steps, after.steps]), after.sites, np.concatenate([before.values, after.values])
     )

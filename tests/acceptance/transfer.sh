@@ -67,7 +67,7 @@ block "  … the same again trains nothing" bash -c "cd '$work' && stat -c '%n %
 block "of built-in methods" stabkit transfer --models pre-ln,depth-mup --depths 2,4 --hidden 16 --ffn 32 --vocab 200 --max-tokens 64 --steps 40 --arch decoder-only --lr 1e-3..1e-1 --out "$work/o"
 block "the search, its intervals, the drift, the regret, on made valleys" dev test tests/results/test_transfer.py tests/running/test_transfer.py
 block "a worker's trial against a plain loop" dev test tests/own/test_trial.py
-block "a budget ends it, and the same command goes on" bash -c "cd '$work' && '$python' -m stabkit transfer model:plain --depths 2,4 --steps 400 --budget 1s --out '$work/b' | grep -q 'goes on'"
+block "a budget ends it, and the same command continues" bash -c "cd '$work' && '$python' -m stabkit transfer model:plain --depths 2,4 --steps 400 --budget 1s --out '$work/b' | grep -q 'continues'"
 block "a dry run" bash -c "'$python' -m stabkit transfer --models pre-ln --depths 6,12 --dry-run | grep -q 'about 40 runs'"
 # — 4 held out
 block "docs/transfer.md is what its rows say" "$python" -m studies.carried --check
@@ -82,7 +82,7 @@ refused() { # exit code 2, one line, and in it this text
   here transfer "$@" --out "$work/o" 2>"$work/err" >/dev/null; [ $? -eq 2 ] && [ "$(wc -l <"$work/err")" -eq 1 ] && grep -q -- "$text" "$work/err"
 }
 block "one depth" refused "give several" model:plain --depths 4
-block "a rate axis of one value" refused "lowest and the highest" model:plain --lr 1e-3
+block "a rate axis of one value" refused "from the lowest to the highest" model:plain --lr 1e-3
 block "both axes" refused "not both" model:gpt --depths 2,4 --widths 16,32
 block "no model" refused "your own FACTORY"
 block "an optimiser without a rate" refused "no lr in its first group" model:unrated --depths 2,4 --quiet

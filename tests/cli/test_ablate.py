@@ -110,8 +110,8 @@ def test_a_method_without_alpha_and_beta_names_those_that_have_them(tmp_path: Pa
         (["--alpha-scale", "0.3..4"], "use 0.3..4:5 or a list"),
         (["--drop", "deepnrom"], "did you mean 'deepnorm'"),
         (["--drop", "deepnorm,"], "--drop: ''"),
-        (["--drop-warmup", "5"], "is for the rows of --drop"),
-        (["--model", "deepnorm:alpha=one", "--drop", "deepnorm"], "is without it already"),
+        (["--drop-warmup", "5"], "only goes with --drop"),
+        (["--model", "deepnorm:alpha=one", "--drop", "deepnorm"], "does not have it"),
         (["--alpha-scale=-1"], "is not above 0"),
     ):
         done = stabkit("ablate", *options, "--out", tmp_path / "none")

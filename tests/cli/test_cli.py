@@ -48,7 +48,7 @@ def test_the_same_command_again_trains_nothing_and_says_so(out):
 
 def test_a_wider_grid_trains_only_what_is_missing(out):
     wider = stabkit("sweep", *TINY, "--models", "deepnorm", "--seeds", "0,1", "--out", out)
-    assert "reused 1, new 1, 3 in the directory are not part of this grid" in wider.stderr
+    assert "reused 1, new 1, 3 other runs in the directory are not part of this grid" in wider.stderr
     assert "[1/1] DeepNorm 2L-2L seed 1  early" in wider.stderr
 
 
@@ -71,7 +71,7 @@ def test_runs_are_listed_shown_and_removed(out):
     gone = stabkit("runs", "show", "deepnorm-2L-2L-s7", "--out", out)
     assert gone.returncode == 2 and "no run" in gone.stderr
     many = stabkit("runs", "rm", "post-ln", "--out", out)
-    assert many.returncode == 2 and "write more of it" in many.stderr
+    assert many.returncode == 2 and "write more of the name" in many.stderr
 
 
 @pytest.mark.usefixtures("drawn")
@@ -364,7 +364,7 @@ def test_parallel_text_is_swept_and_a_changed_corpus_is_other_runs(tmp_path):
     with open(tmp_path / "train.de", "a") as de, open(tmp_path / "train.en", "a") as en:
         de.write("ein hund\n")
         en.write("ein hund\n")
-    assert "reused 0, new 1, 1 in the directory" in stabkit(*args).stderr
+    assert "reused 0, new 1, 1 other runs in the directory" in stabkit(*args).stderr
     refused = stabkit(*args, "--vocab", "60000")
     assert refused.returncode == 2 and "Traceback" not in refused.stderr and "vocab" in refused.stderr
 

@@ -82,14 +82,14 @@ def test_alone_it_says_what_to_try_first_and_no_error() -> None:
 @pytest.mark.parametrize("word", MEANT)
 def test_a_word_that_people_try_is_answered_with_the_command_that_does_it(word: str) -> None:
     done = stabkit(word, "a", "b")
-    assert done.returncode == 2 and f"there is no command '{word}': that is `stabkit {MEANT[word]}`" in done.stderr
+    assert done.returncode == 2 and f"no command '{word}': use `stabkit {MEANT[word]}`" in done.stderr
     meant = MEANT[word].split()[0]
     assert meant in (*WORDS, "runs") or meant.startswith("--"), "which is a command"
 
 
 def test_any_other_word_gets_the_nearest_or_all() -> None:
     assert "did you mean 'sweep'?" in stabkit("swep").stderr
-    assert "there are sweep, ablate" in stabkit("qqqq").stderr
+    assert "the commands are sweep, ablate" in stabkit("qqqq").stderr
     assert "did you mean 'verify'?" in stabkit("runs", "verfy").stderr
 
 
@@ -102,7 +102,7 @@ def test_model_and_models_are_both_understood(tmp_path: Path) -> None:
     assert done.returncode == 0 and 'models = "deepnorm"' in done.stdout, done.stderr
     (tmp_path / "c.toml").write_text('model = "deepnorm"\nmodels = "admin"\n')
     done = stabkit("sweep", "--config", str(tmp_path / "c.toml"), "--print-config")
-    assert done.returncode == 2 and "'model' and 'models', one option" in done.stderr
+    assert done.returncode == 2 and "'model' and 'models', which are one option" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_the_page_is_opened_on_request(
     report._open(tmp_path / "a page.html", True)
     assert opened == [(tmp_path / "a page.html").as_uri()] and capsys.readouterr().err == ""
     report._open(tmp_path / "a page.html", True)
-    assert "no browser was found" in capsys.readouterr().err
+    assert "found no browser" in capsys.readouterr().err
     report._open(tmp_path / "a page.html", False)
     assert len(opened) == 2
 

@@ -217,7 +217,7 @@ def test_a_probe_that_breaks_the_contract_is_one_line_before_anything_is_trained
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--models", "./my.py:peri_ln,./my.py:twice"), "two methods are called My Peri"),
+        (("--models", "./my.py:peri_ln,./my.py:twice"), "two methods are both called My Peri"),
         (("--models", "./my.py:peri_ln:embedding=maybe"), "is one of yes, no, not 'maybe'"),
         (("--models", "./my.py:peri_ln", "--recipe", "paper"), "has no recipe of its own here"),
         (("--models", "./none.py:peri_ln"), "No such file"),
@@ -251,7 +251,7 @@ def test_a_file_that_changed_on_the_way_is_told_and_what_was_read_is_run(
 
     monkeypatch.setattr(execute, "run", meanwhile)
     done = sweep(here, "--models", "./my.py:peri_ln")
-    assert done.returncode == 0 and "my.py changed since it was read" in done.stderr
+    assert done.returncode == 0 and "my.py has changed since it was read" in done.stderr
     (run_id,) = Store(here / "out").ids()
     assert list(Store(here / "out").load(run_id).texts.values()) == [METHOD]
 
@@ -305,10 +305,10 @@ def test_a_file_is_run_only_where_the_command_line_itself_names_it(here: Path, m
     (here / "my.py").write_text(METHOD + "\nraise SystemExit('it ran')\n", encoding="utf-8")
     (here / "grid.toml").write_text('models = "./my.py:peri_ln"\n', encoding="utf-8")
     done = sweep(here, "--config", "grid.toml")
-    assert done.returncode == 2 and "only where the command line names it" in done.stderr
+    assert done.returncode == 2 and "only if the command line names it" in done.stderr
     monkeypatch.setenv("STABKIT_SWEEP_MODELS", "./my.py:peri_ln")
     done = sweep(here)
-    assert done.returncode == 2 and "only where the command line names it" in done.stderr
+    assert done.returncode == 2 and "only if the command line names it" in done.stderr
     done = sweep(here, "--models", "./my.py:peri_ln")
     assert done.returncode == 2 and "my.py, line" in done.stderr and "SystemExit: it ran" in done.stderr
 

@@ -53,14 +53,14 @@ def test_a_link_that_fails_exits_with_7_unless_it_is_told_not_to(inline, tmp_pat
     done = probe("growing", tmp_path, "--json", "--no-cures")
     body = json.loads(done.stdout)
     assert done.returncode == 7 and body["verdict"] == "likely stuck" and body["links"]["stream"]["verdict"] == "fail"
-    assert done.stderr.splitlines()[-1] == "error: likely stuck (stream); --no-fail ends with 0"
+    assert done.stderr.splitlines()[-1] == "error: likely stuck (stream); with --no-fail the exit code is 0"
     assert probe("growing", tmp_path, "--no-fail", "--no-cures").returncode == 0
 
 
 def test_what_cannot_be_told_is_0_and_with_strict_8(inline, tmp_path):
     assert probe("flat", tmp_path, depths="2,4").returncode == 0
     done = probe("flat", tmp_path, "--strict", depths="2,4")
-    assert done.returncode == 8 and "out of range: --strict asks for a model" in done.stderr
+    assert done.returncode == 8 and "out of range: --strict needs a model" in done.stderr
     one = probe("one_batch", tmp_path, "--strict", depths="4", steps="16")
     assert one.returncode == 8 and "every update used the same batch" in " ".join(one.stdout.split())
     assert "next: return (model, loss) from the factory" in one.stdout

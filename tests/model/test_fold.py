@@ -478,17 +478,17 @@ def test_the_commands_json_is_one_strict_document(out: Path, tmp_path: Path, say
 @pytest.mark.parametrize(
     ("arguments", "code", "told"),
     [
-        (["post-ln"], 2, "begins 2 runs"),
+        (["post-ln"], 2, "matches 2 runs"),
         (["nothing"], 2, "no run 'nothing'"),
         (["pre-ln"], 2, "Pre-LN does not fold into a plain Post-LN model: a norm stands before the branch"),
         (["admin-2L-2L-s3"], 2, "at the first sub-layer of a stack there is no exact way"),
         (["deepnorm-2L-2L-s4"], 2, "embedding is not finite"),
         (["deepnorm-2L-2L-s5"], 5, "weights.safetensors is not readable"),
         (["deepnorm-2L-2L-s6"], 5, "No such file"),
-        (["deepnorm-2L-2L-s7"], 5, "weights.safetensors changed since it was written"),
+        (["deepnorm-2L-2L-s7"], 5, "weights.safetensors has changed since it was written"),
         (["deepnorm-2L-2L-s0", "--dtype", "float16"], 2, "--dtype: 'float16' is not one of float64, float32"),
         (["deepnorm-2L-2L-s0", "--to", "file"], 5, "cannot write"),
-        (["deepnorm-2L-2L-s0", "--out", "none"], 2, "there are no runs in"),
+        (["deepnorm-2L-2L-s0", "--out", "none"], 2, "no runs in"),
         ([], 2, "Missing argument"),
     ],
 )

@@ -118,4 +118,4 @@ def test_an_ablation_and_a_landscape_are_of_one_width_and_one_batch(
 ) -> None:
     done = stabkit(command, *options, "--out", tmp_path / "none")
     assert done.returncode == 2 and done.stdout == "" and done.stderr.count("\n") == 1
-    assert f"{what} is of one --hidden and one --max-tokens" in done.stderr and not (tmp_path / "none").exists()
+    assert f"{what} takes one --hidden and one --max-tokens" in done.stderr and not (tmp_path / "none").exists()

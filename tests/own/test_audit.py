@@ -668,7 +668,7 @@ def test_the_command_passes_a_correct_model(run):
         depths = "3" if arch else "3x2"
         code, out, err = run(f"audited:{name}", "--method", "deepnorm", "--depths", depths, *arch)
         assert (code, err) == (0, "")
-        assert "nothing of DeepNorm's recipe is violated" in out and "after the sum" in out
+        assert "the model follows DeepNorm's recipe" in out and "after the sum" in out
 
 
 def test_the_command_ends_with_6_when_the_recipe_is_violated(run):
@@ -689,9 +689,9 @@ def test_json_is_one_document(run):
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (("audited:none", "--depths", "3"), "is to return a torch.nn.Module"),
+        (("audited:none", "--depths", "3"), "must return a torch.nn.Module"),
         (("audited:broken", "--depths", "3"), "raised RuntimeError: no weights"),
-        (("audited:text", "--depths", "3"), "are to be a tuple or a dict"),
+        (("audited:text", "--depths", "3"), "must be a tuple or a dict"),
         (("audited:plain", "--depths", "3"), "no residual sub-layer"),
         (("audited:missing", "--depths", "3"), "has no 'missing'"),
         (("audited", "--depths", "3"), "is package.module:function"),

@@ -102,9 +102,9 @@ def test_a_factory_that_ignores_its_width_is_refused() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--depths", "2", "--widths", "16"), "one width is no axis"),
-        (("--depths", "2,4", "--widths", "16,32"), "--widths goes with one depth"),
-        (("--widths", "16,32"), "--widths goes with one depth"),
+        (("--depths", "2", "--widths", "16"), "--widths needs several widths"),
+        (("--depths", "2,4", "--widths", "16,32"), "--widths takes one depth"),
+        (("--widths", "16,32"), "--widths takes one depth"),
         (("--depths", "2", "--widths", "16,32", "--lr", "1e-3,1e-2"), "give one --lr"),
     ],
 )

@@ -169,7 +169,7 @@ def test_an_item_that_fails_is_on_the_page_beside_the_others(tmp_path: Path, cap
 
     monkeypatch.setattr(execute, "run", breaks)
     code, out, err = paper(capsys, "table11", "fig2", *SMALL, "--out", str(tmp_path))
-    assert code == FailedRuns.exit_code and "did not end" in err and "report:" in out
+    assert code == FailedRuns.exit_code and "did not finish" in err and "report:" in out
     (folder,) = (tmp_path / "reports").iterdir()
     pages = {path.stem: path.read_text() for path in folder.iterdir()}
     assert set(pages) == {"index", "fig2", "table11"}

@@ -165,7 +165,7 @@ def test_an_export_to_a_closed_output_says_so(monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("steps = 0x" + "f" * 8000, "is a text, a number"),
+        ("steps = 0x" + "f" * 8000, "must be a string, a number"),
         ("a." * 50_000 + "b = 1", "larger than"),
         ("x = 1", "has an option"),
     ],

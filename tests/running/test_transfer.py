@@ -140,19 +140,19 @@ def test_a_factory_over_depth_and_over_width(tmp_path: Path) -> None:
     ("words", "said"),
     [
         ((FACTORY, "--depths", "4"), "one depth shows no drift; give several: --depths 4,8"),
-        ((FACTORY, "--lr", "1e-3"), "give the lowest and the highest: 1e-4..1e-1"),
+        ((FACTORY, "--lr", "1e-3"), "from the lowest to the highest rate: 1e-4..1e-1"),
         ((FACTORY, "--lr", "1e-3..2e-3"), "spans less than a factor 4"),
         ((FACTORY, "--lr", "1e-1..1e-3"), "give the lowest first: 1e-3..1e-1"),
-        ((FACTORY, "--models", "pre-ln"), "give one of them"),
+        ((FACTORY, "--models", "pre-ln"), "give either a FACTORY or --models"),
         ((FACTORY, "--widths", "16"), "one width shows no drift"),
         ((FACTORY, "--arch", "decoder-only"), "--arch is for built-in methods"),
         ((FACTORY, "--depths", "1,2", "--widths", "4,8"), "not both"),
         ((), "your own FACTORY"),
         (("--models", "pre-ln", "--widths", "4,8"), "--hidden 64,128"),
         (("--models", "pre-ln", "--depths", "2"), "one depth shows no drift"),
-        (("--models", "pre-ln", "--max-tokens", "64,128"), "nothing else"),
+        (("--models", "pre-ln", "--max-tokens", "64,128"), "varies only the rate, the seed, and"),
         (("--models", "pre-ln", "--steps", "5"), "fewer than 40 updates is not judged"),
-        (("--models", "pre-ln", "--depths", "2,4", "--predict", "4,8"), "among the sizes that are tried"),
+        (("--models", "pre-ln", "--depths", "2,4", "--predict", "4,8"), "this size is tried already"),
         ((FACTORY, "--budget", "soon"), "--budget takes a time"),
         (("tests.own.carried_models:nothing",), "has no 'nothing'"),
     ],
@@ -170,7 +170,7 @@ def test_where_nothing_trains_it_says_so(tmp_path: Path) -> None:
 
 
 def test_a_factory_without_a_rate_is_refused_where_it_is_called(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no size gave a result: .*--lr scales the rates"):
+    with pytest.raises(UsageError, match="no size has a result: .*--lr scales the rates"):
         stabkit.transfer("tests.own.carried_models:unrated", depths=(1, 2), seeds=0, steps=3, out=tmp_path)
     assert not (tmp_path / "reports").exists()
 
@@ -213,5 +213,5 @@ def test_json_has_no_number_that_json_lacks() -> None:
 
 
 def test_api_takes_no_model_at_all_as_a_mistake() -> None:
-    with pytest.raises(UsageError, match="name what is to be tried"):
+    with pytest.raises(UsageError, match="name what to try"):
         stabkit.transfer()

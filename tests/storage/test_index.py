@@ -42,7 +42,7 @@ def test_a_run_is_read_once_and_again_when_its_folder_changed(out, monkeypatch):
     changed = Store(out).runs / ids[0] / "environment.json"
     changed.write_bytes(changed.read_bytes() + b" ")
     done = stabkit("runs", "ls", "--out", out)
-    assert len(ids) == 3 and "corrupt run, left out" in done.stderr and ids[1] in done.stdout
+    assert len(ids) == 3 and "left out a corrupt run" in done.stderr and ids[1] in done.stdout
     assert ids[0] not in done.stdout
 
 

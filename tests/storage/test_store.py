@@ -113,7 +113,7 @@ def test_a_run_of_another_version_is_told_as_old_before_anything_else_in_it_is_r
     (store.runs / run_id / "manifest.json").write_text(json.dumps({**manifest, "algo_version": 4}))
     for name in ("spec.json", "outcome.json", "records.npz"):
         (store.runs / run_id / name).write_text("of other days")
-    with pytest.raises(OldFolder, match=f"of version 4 of the algorithm; today's is {ALGO_VERSION}"):
+    with pytest.raises(OldFolder, match=f"has version 4 of the algorithm; the current one is {ALGO_VERSION}"):
         store.load(run_id)
 
 

@@ -329,7 +329,7 @@ def test_the_command_draws_once_and_says_how_rough(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--points", "24"], "--points must be odd, so that one point is the middle; got 24, use 25"),
+        (["--points", "24"], "--points must be odd, with one point in the middle; got 24, use 25"),
         (["--cut-points", "50"], "--cut-points must be odd"),
         (["--range", "inf"], "--range"),
         (["--range", "0"], "--range"),
@@ -338,7 +338,7 @@ def test_the_command_draws_once_and_says_how_rough(tmp_path: Path) -> None:
         (["--against", "gated-attention"], "do not train the same matrices"),
         (["--at", "soon"], "--at"),
         (["--at", "500"], "--at"),
-        (["--at", "3"], "--at 3: with --snapshots 16 the weights of steps 0, 7,"),
+        (["--at", "3"], "--at 3: with --snapshots 16, weights are kept at steps 0, 7,"),
         (["--between", "a,b", "--dry-run"], "does not go with --dry-run"),
         (["--normalise", "fitler"], "did you mean 'filter'"),
         (["--warmup", "0,400"], "one --warmup"),

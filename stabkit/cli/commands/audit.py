@@ -35,7 +35,7 @@ def show(audit: Audit, name: str, *, json: bool) -> None:
         console.say(f"note: {note}")
     console.say()
     console.table(
-        "Found; standard deviations over the recipe's, least and greatest of all layers",
+        "Found; standard deviations relative to the recipe's, lowest and highest of all layers",
         ("stack", "sub-layer", "layers", "sum", "norm", "standard deviations"),
         [
             (
@@ -50,7 +50,7 @@ def show(audit: Audit, name: str, *, json: bool) -> None:
         ],
     )
     for parameter, shape, std in audit.outside:
-        console.say(f"outside of them: {parameter or 'a matrix'} {list(shape)}, standard deviation {std:.4g}")
+        console.say(f"outside the sub-layers: {parameter or 'a matrix'} {list(shape)}, standard deviation {std:.4g}")
     console.say()
     for number, finding in enumerate(audit.findings, 1):
         console.paragraph(f"{number}. {finding.what}", "   ")
@@ -61,10 +61,10 @@ def show(audit: Audit, name: str, *, json: bool) -> None:
             further = f" and {len(finding.parameters) - FEW} more" if len(finding.parameters) > FEW else ""
             console.paragraph(f"   parameters: {', '.join(finding.parameters[:FEW])}{further}", "     ")
     if not audit.findings:
-        console.say(f"nothing of {audit.method.label}'s recipe is violated")
+        console.say(f"the model follows {audit.method.label}'s recipe")
     console.say()
     console.paragraph(
-        f"whether it stays stable with depth: `stabkit probe {name} --depths 6,12,24,48`, of a function of the depth"
+        f"to see whether it stays stable with depth: `stabkit probe {name} --depths 6,12,24,48` (a function of depth)"
     )
 
 

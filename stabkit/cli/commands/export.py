@@ -29,7 +29,7 @@ def put(
 ) -> None:
     """Write the table; raises UsageError where these runs have none, or nobody reads it."""
     if what == "translations" and not any(run.translations for run in runs):
-        raise UsageError("--what translations: none of these runs was translated; `stabkit sweep --bleu` does it")
+        raise UsageError("--what translations: none of these runs has translations; `stabkit sweep --bleu` makes them")
     if path is None and sys.stdout is None:
         raise UsageError("standard output is closed; --out FILE writes to a file")
     every: list[tables.HasRecords] = [*runs, *watches] if what == "records" else list(runs)

@@ -48,9 +48,9 @@ def _readable(paths: Sequence[tuple[Store, str]]) -> Iterator[Run]:
         except OldFolder:
             old += 1
         except StoreError as error:
-            console.warn(f"corrupt run, left out: {error}")
+            console.warn(f"left out a corrupt run: {error}")
     if old:
-        console.warn(f"{old} runs of another version of the algorithm are left out; `stabkit runs rm` removes them")
+        console.warn(f"{old} runs are left out (another version of the algorithm); `stabkit runs rm` removes them")
 
 
 def lines(store: Store) -> list[ListedRun]:
@@ -81,7 +81,7 @@ def watches(store: Store, names: Sequence[str]) -> list[Watched]:
             try:
                 found.append(shelf.load(watch_id))
             except StoreError as error:
-                console.warn(f"corrupt watch, left out: {error}")
+                console.warn(f"left out a corrupt watch: {error}")
     return found
 
 

@@ -77,9 +77,9 @@ def check(word: str, named: str, *, json: bool) -> None:
     if json:
         console.document(text({"schema": SCHEMA, "key": chosen.key, "checks": [asdict(checked) for checked in lines]}))
     if broken:
-        raise ContractBroken(f"{method.label} breaks {broken} of {len(lines)} checks of the contract")
+        raise ContractBroken(f"{method.label} fails {broken} of {len(lines)} checks of the contract")
     if not json:
-        console.say(f"{method.label} keeps the contract: {formula.text(method)}")
+        console.say(f"{method.label} meets the contract: {formula.text(method)}")
 
 
 def _all(chosen: Sequence[Method], depths: Sequence[tuple[int, int]]) -> None:
@@ -108,14 +108,14 @@ def _all(chosen: Sequence[Method], depths: Sequence[tuple[int, int]]) -> None:
             gains = " | ".join(dict.fromkeys(_ends([method.gain(site, _last(site)) for site in own]) for own in stacks))
             rows.append((method.label, scales, gains, f"{constants.added(method, n, m):+,}"))
         console.table(
-            f"At {depth_text(n, m)} (encoder | decoder, first … last sub-layer); parameters beside Post-LN's "
+            f"At {depth_text(n, m)} (encoder | decoder, first … last sub-layer); parameters added to Post-LN's "
             "(64-128-2)",
             ("method", "ω (α), and γ where there is one", "gain (β) of W_O, W₂, on xavier_normal", "parameters"),
             rows,
         )
     if len(chosen) > 1:
         console.say("\n".join(["Not here yet:", *(f"  {line}" for line in _out()), ""]))
-    console.say("`stabkit methods NAME --depths 100x100` prints every constant of one; `--json` prints all.")
+    console.say("`stabkit methods NAME --depths 100x100` prints every constant of one method; `--json` prints all.")
 
 
 def pages(chosen: Sequence[Method], depths: Sequence[tuple[int, int]], folder: Path) -> None:
@@ -204,7 +204,7 @@ def _one(method: Method, depths: Sequence[tuple[int, int]], profiles: Profiles) 
         for row in constants.of_depth(method, n, m, profiles.get((n, m))):
             gains = ", ".join(f"{NAMES[role]} {_ends(span)}" for role, span in row["gains"].items())
             rows.append((row["stack"], row["kind"], _shown(row["omega"]), _shown(row["gamma"]), gains, row["norms"]))
-        more = f"{constants.added(method, n, m):+,} parameters beside Post-LN (64-128-2)"
+        more = f"{constants.added(method, n, m):+,} parameters compared with Post-LN (64-128-2)"
         console.table(
             f"{depth_text(n, m)}, first … last layer; {more}",
             ("stack", "sub-layer", "ω (α)", "γ", "gain (β) on xavier_normal", "norms, shifts, head scales"),

@@ -39,7 +39,7 @@ def ls(*, json: bool) -> None:
         listed = [(item.key, item.name, item.title) for item in ITEMS if item.paper == paper]
         console.table(paper, ("item", "", ""), listed)
         console.say()
-    console.say("What no small machine can rerun, even in shape:")
+    console.say("What a small machine cannot rerun, even qualitatively:")
     for what, why in NOT_HERE:
         console.paragraph(f"- {what}: {why}", "  ")
 
@@ -92,8 +92,8 @@ def run(params: Mapping[str, Any], command: str) -> None:
     failed = {spec.run_id for part in parts for spec, _ in part.failed}
     stopped = [part.item.key for part in parts if part.stopped and part not in refused]
     if failed or stopped:
-        words = [f"{len(failed)} runs have no result"] * bool(failed) + [f"{key} did not end" for key in stopped]
-        raise FailedRuns(f"{', '.join(words)}; the report says why; --retry-failed tries again what failed three times")
+        words = [f"{len(failed)} runs have no result"] * bool(failed) + [f"{key} did not finish" for key in stopped]
+        raise FailedRuns(f"{', '.join(words)}; the report says why; --retry-failed retries what failed three times")
 
 
 def show(steps: Sequence[Step], refused: Sequence[Part], limit: float | None, *, json: bool) -> None:
@@ -182,12 +182,10 @@ def wanted(names: Sequence[str]) -> list[Item]:
         elif name in BY_KEY:
             items[name] = BY_KEY[name]
         elif name in STUDIES:
-            raise UsageError(
-                f"{name} is a study beside the package and no item: in a clone `python3 dev.py evidence {name}`"
-            )
+            raise UsageError(f"{name} is a study, not an item; run it in a clone: `python3 dev.py evidence {name}`")
         else:
             raise UsageError(
-                f"{name!r} is no item{nearest(name, ['all', *BY_KEY]) or ';'} `stabkit paper ls` lists them"
+                f"{name!r} is not an item{nearest(name, ['all', *BY_KEY]) or ';'} `stabkit paper ls` lists them"
             )
     return list(items.values())
 

@@ -66,7 +66,7 @@ def _coordinates(result: CoordinatesResult, *, json: bool, strict: bool) -> None
     else:
         heads = ("width", *map(str, page.widths(result.found)), "exponent", "verdict")
         console.table(
-            "Size a coordinate",
+            "Size per coordinate",
             heads,
             [(name, *sizes, law, said) for name, _, sizes, law, said in page.rows(result.found)],
         )
@@ -77,7 +77,7 @@ def _coordinates(result: CoordinatesResult, *, json: bool, strict: bool) -> None
         spec, first = result.failed[0]
         raise FailedRuns(f"{spec.name} has no result: {first.reason}")
     if strict and verdict == "drifts":
-        raise Unstable("coordinates drift with width; without --strict this ends with 0")
+        raise Unstable("coordinates drift with width; without --strict the exit code is 0")
 
 
 def _ends(result: ProbeResult, *, strict: bool, no_fail: bool) -> StabkitError | None:
@@ -85,14 +85,14 @@ def _ends(result: ProbeResult, *, strict: bool, no_fail: bool) -> StabkitError |
     if result.failed:
         spec, first = result.failed[0]
         where = f"depth {spec.depth}" if spec.depth is not None else "the model"
-        log = f"; the whole traceback: {first.log}" if first.log else ""
+        log = f"; full traceback: {first.log}" if first.log else ""
         return FailedRuns(f"{where}, seed {spec.seed} has no result: {first.reason}{log}")
     worst = result.judged.worst
     if worst.word == "likely stuck" and not no_fail:
         named = f" ({' and '.join(worst.failing)})" if worst.failing else ""
-        return Unstable(f"likely stuck{named}; --no-fail ends with 0")
+        return Unstable(f"likely stuck{named}; with --no-fail the exit code is 0")
     if strict and worst.word != "likely trains":
-        return Undecided(f"{worst.word}: --strict asks for a model that is likely to train")
+        return Undecided(f"{worst.word}: --strict needs a model that is likely to train")
     return None
 
 
@@ -110,7 +110,7 @@ def _table(result: ProbeResult, page: Path, *, quiet: bool) -> None:
         console.say()
     if tried := links.cures(judged):
         rows = [(one["change"], one["word"], one["probability"]) for one in tried]
-        console.table("Changes tried at the deepest", ("change", "forecast", "probability"), rows)
+        console.table("Changes tried at the greatest depth", ("change", "forecast", "probability"), rows)
         console.say()
     for note in () if quiet else links.notes(judged.cells):
         console.paragraph(f"note: {note}")

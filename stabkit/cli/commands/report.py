@@ -28,18 +28,16 @@ def run(named: Sequence[str], store: str, out: str, figures: str, *, show: bool 
             raise
         except Exception as error:  # values of the right types that no watch has: nobody else's page is lost
             why = type(error).__name__
-            console.warn(f"no page of {own.watch_id}: what it holds is not what a watch records ({why})")
+            console.warn(f"no page for {own.watch_id}: its contents are not those of a watch ({why})")
             continue
         console.say(f"report: {pages[-1]}")
     if not stored_runs and pages and (named or not home.ids()):
         if out or figures:
-            console.warn(
-                "--out and --figures are for runs: a watch has its page under reports/, with every figure in it"
-            )
+            console.warn("--out and --figures are for runs; a watch has its page, with every figure, under reports/")
         _open(pages[-1], show)
         return
     if not stored_runs:
-        which = "nothing of those named" if named else f"no run in {home.runs}"
+        which = "none of the named runs" if named else f"no run in {home.runs}"
         raise UsageError(f"{which} can be read; `stabkit runs verify` says why")
     path = Path(out) if out else home.out / "reports" / "report.html"
     if figures:
@@ -53,4 +51,4 @@ def run(named: Sequence[str], store: str, out: str, figures: str, *, show: bool 
 def _open(page: Path, show: bool) -> None:
     """In the browser that the machine has for files, if asked to; where it has none the path above is enough."""
     if show and not webbrowser.open(page.absolute().as_uri()):
-        console.warn(f"no browser was found on this machine; open {page} yourself")
+        console.warn(f"found no browser on this machine; open {page} yourself")

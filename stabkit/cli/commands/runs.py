@@ -94,7 +94,7 @@ def verify(store: Store, *, json: bool) -> None:
     if any(corrupt for corrupt, _, _ in counted):
         words = [f"{corrupt} of {count} {kind}" for corrupt, count, kind in counted]
         raise StoreError(
-            f"corrupt: {', '.join(words)}; the next command that needs one makes it again, save for a watch"
+            f"corrupt: {', '.join(words)}; the next command that needs one recomputes it (a watch cannot be recomputed)"
         )
 
 
@@ -132,7 +132,7 @@ def show(run: Run | Watched, *, json: bool) -> None:
                 console.say(f"  {name:24} {_flat(value)}")
     console.say(f"  {'seconds_a_step':24} {seconds_a_step(run):.4g}")
     for source in run.spec.files():
-        console.say(f"{source.file}: {source.name} (sha256 {source.digest[:12]}), a file of one's own")
+        console.say(f"{source.file}: {source.name} (sha256 {source.digest[:12]}), a user's file")
         for line in run.texts[source.digest].splitlines():
             console.say(f"  {line}")
     for translation in run.translations:

@@ -42,7 +42,7 @@ def tolerated(invocation: Invocation) -> None:
         _table(searched.found, result.fits, result.verdict)
         console.say(f"report: {path}")
     if searched.failed:
-        raise FailedRuns(f"{len(searched.failed)} runs have no result; the search of their cells ended there")
+        raise FailedRuns(f"{len(searched.failed)} runs have no result; the search in their cells stopped there")
 
 
 def _plan(invocation: Invocation) -> None:
@@ -64,7 +64,7 @@ def _table(tolerances: Sequence[Tolerance], fits: Sequence[Exponent], answer: st
 
     heads, rows = cells(tolerances)
     console.table(
-        "The highest rate that passes, without warm-up",
+        "Highest stable rate, without warm-up",
         ("", *heads),
         [(label, *texts) for _, label, texts in rows],
     )

@@ -51,9 +51,7 @@ def check(invocation: Invocation) -> None:
         if name in invocation.given and name not in invocation.typed:
             for item in ranges.names(f"--{name}", invocation.given[name]):
                 if file := own.parts(item):
-                    raise UsageError(
-                        f"{file[0]}: a file is run only where the command line names it, not from elsewhere"
-                    )
+                    raise UsageError(f"{file[0]}: a file is run only if the command line names it")
     if invocation.params.get("recipe") == "paper":
         defaults = api.COMMANDS[invocation.command]
         typed = {name for name in invocation.given if invocation.given[name] == ranges.text(defaults[name])}
@@ -121,12 +119,12 @@ def show(result: SweepResult, then: Callable[[Sequence[Run]], str], *, json: boo
         console.warn(f"{spec.run_id} is {reason}")
     if trained.untranslated:
         raise FailedRuns(
-            f"{len(trained.untranslated)} of {len(trained.runs)} runs were not translated; the report is without"
+            f"{len(trained.untranslated)} of {len(trained.runs)} runs were not translated; the report leaves them out"
         )
     if trained.failed:
         raise FailedRuns(
             f"{len(trained.failed)} of {len(result.specs)} runs have no result; the report says why; the same command "
-            "with --retry-failed tries them again"
+            "with --retry-failed retries them"
         )
 
 

@@ -42,10 +42,10 @@ def carried(invocation: Invocation) -> None:
         _table(result)
         console.say(f"report: {path}")
     if searched.failed:
-        raise FailedRuns(f"{len(searched.failed)} runs have no result; the search of their sizes ended there")
+        raise FailedRuns(f"{len(searched.failed)} runs have no result; the search at their sizes stopped there")
     drifting = [case.label for case in searched.found if case.verdict == "drifts"]
     if invocation.flag("strict_drift") and drifting:
-        raise Unstable(f"the best rate of {', '.join(drifting)} drifts; without --strict this ends with 0")
+        raise Unstable(f"the best rate of {', '.join(drifting)} drifts; without --strict the exit code is 0")
 
 
 def _plan(invocation: Invocation) -> None:
@@ -93,4 +93,4 @@ def _table(result: TransferResult) -> None:
     for note in searched.notes:
         console.warn(note)
     if searched.left:
-        console.say(f"the budget was spent; {searched.left} runs are next, the same command goes on")
+        console.say(f"the budget is used up; {searched.left} runs are next; the same command continues")

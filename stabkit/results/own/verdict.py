@@ -162,7 +162,7 @@ def _stream_of(stack: str, cells: Sequence[ModelCell], limits: Limits) -> LinkVe
     falls = shrinks or (fit is not None and fit.high < -limits.stream)
     if room < limits.room:
         word, limit, kind = "fail", limits.room, last[0].facts.dtype
-        why = f"{said}; its largest entry is within a factor of {room:.2g} of the largest {kind}"
+        why = f"{said}; its largest entry is within a factor of {room:.2g} of the largest {kind} number"
         if not room:
             why = f"the {_whose(stack, cells)}residual stream overflows {kind}{_at(deepest)}"
     elif normed and not falls:
