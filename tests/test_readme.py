@@ -42,6 +42,16 @@ def test_no_sentence_of_the_readme_has_more_than_two_numbers() -> None:
         assert len(numbers) <= 2, sentence
 
 
+def test_what_a_verdict_is_worth_is_what_its_page_counts() -> None:
+    page = (ROOT / "docs" / "verdict.md").read_text(encoding="utf-8")
+    trains, stuck = (
+        re.search(r"`likely trains`, (\d+) of (\d+) trained", README),
+        re.search(r"0 of (\d+)\s+did", README),
+    )
+    assert trains and stuck and f"({trains[1]} of {trains[2]};" in page and f"({stuck[1]} of {stuck[1]};" in page
+    assert "models told a firm word | 0.7 | 0.5" in page or "firm forecast | 0.7 | 0.5" in page, "half of all models"
+
+
 def test_what_the_readme_leads_to_is_there() -> None:
     for link in re.findall(r"\]\(([^)#]+)[^)]*\)", README):
         assert link.startswith("https://arxiv.org/abs/") or (ROOT / link).exists(), link
