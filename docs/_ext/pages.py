@@ -17,12 +17,34 @@ LINK = re.compile(
     r"(?<!!)\[([^\]]+)\]\((?:\.\./)+(reports|stabkit|benchmarks|tests|README\.md|CITATION\.cff)(/[^)#\s]*)?\)"
 )
 
+LINKED = re.compile(r"\[([^\]]+)\]\([^)]*\)")
+
 
 def there(app: Any) -> None:
     """Every page of `reports/` into what Sphinx copies as it is."""
     extra = Path(app.confdir) / "_build" / "extra" / "reports"
     shutil.rmtree(extra, ignore_errors=True)
     shutil.copytree(REPORTS, extra)
+    shutil.copy(ROOT / "SKILL.md", extra.parent)
+    (extra.parent / "llms.txt").write_text(llms(Path(app.confdir)), encoding="utf-8")
+
+
+def llms(docs: Path) -> str:
+    """The index that language models read (llmstxt.org): what the project is, every page with its first sentence."""
+    lines = [
+        "# stabkit",
+        "",
+        "> Will a deep Transformer train at this depth, and if not, what breaks and what fixes it?",
+        "",
+    ]
+    lines += ["Read [SKILL.md](SKILL.md) first: what to run, how to read it, what not to conclude.", "", "## Pages", ""]
+    for page in [*sorted(docs.glob("*.md")), *sorted((docs / "tutorials").glob("*.md"))]:
+        text = page.read_text(encoding="utf-8")
+        prose = [part for part in text.split("\n\n") if part[:1].isalnum() or part[:2] in ("`s", "**")]
+        first = re.split(r"(?<=[.!?])\s", " ".join(re.sub(LINKED, r"\1", prose[0]).split()))[0] if prose else ""
+        where = page.relative_to(docs).with_suffix(".html").as_posix()
+        lines.append(f"- [{text.splitlines()[0].removeprefix('# ')}]({where}): {first}")
+    return "\n".join(lines) + "\n"
 
 
 def lead(app: Any, name: str, source: list[str]) -> None:
