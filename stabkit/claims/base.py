@@ -101,7 +101,7 @@ class Measurement:
     apart: str = ""
     """What else tells this place from the others of these runs, in words: `no warm-up`."""
     condition: Condition
-    """The settings that these runs share, whole: `no warm-up, lr 0.0005, 512 tokens a batch, synthetic`."""
+    """The settings that these runs share, whole: `no warm-up, lr 0.0005, 512 tokens per batch, synthetic`."""
     steps: int
     """Updates of the runs, the fewest."""
     values: Mapping[int, float]
