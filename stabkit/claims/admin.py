@@ -40,8 +40,8 @@ from stabkit.storage.store import Run
 P, ADMIN, PRE = "post-ln", "admin", "pre-ln"
 DEEP, DEEPEST = 18, 60
 NO_WARMUP = "stabkit sweep --depths 18 --steps 250 --warmup 0 --seeds 0..4"
-RESET = "a norm after every sum sets the variance back to 1: there is nothing to compound"
-COLD = "without warm-up, where it is easier to fail; the paper warms up for 4,000 updates and more"
+RESET = "a norm after every sum resets the variance to 1: nothing can compound"
+COLD = "without warm-up, the harder case; the paper warms up for 4,000 updates and more"
 PARTS = (ClaimPart("18-to-49", "18 to 49 layers"), ClaimPart("50-to-60", "50 to 60 layers"))
 BEYOND = f"deeper than the paper's {DEEPEST} layers"
 
@@ -117,7 +117,7 @@ def briefly(cell: ClaimCell) -> str:
     """Why no NaN in these runs says nothing of the paper's; nothing of runs as long."""
     if not too_short([run.spec for run in cell.of(P)]):
         return ""
-    return "in single precision, and too short: the paper's gradients hit NaN after days of training"
+    return "in single precision and too short: the paper's gradients became NaN after days of training"
 
 
 def alike_when_shallow(runs: Sequence[Run]) -> list[Measurement]:
@@ -157,8 +157,8 @@ CLAIMS: tuple[Claim, ...] = (
         sentence="ADMIN's initialisation keeps training from diverging, even in deep networks.",
         source="Very Deep Transformers §3 and §4",
         weight="central",
-        test="outcomes of ADMIN at 18 to 49 and at 50 to 60 layers: share of the seeds that train (without warm-up "
-        "too, which is harder; a failure there decides nothing)",
+        test="outcomes of ADMIN at 18 to 49 and at 50 to 60 layers: share of the seeds that train (also "
+        "without warm-up, which is harder; a failure there decides nothing)",
         find=shares(
             trains, ADMIN, where=from_layers(DEEP), beyond=beyond_admin, part=lambda cell: PARTS[cell.layers >= 50]
         ),
@@ -209,7 +209,7 @@ CLAIMS: tuple[Claim, ...] = (
         weight="background",
         test="step 0, 18 layers or more: mean squares of shortcut and branch of the output's last sub-layer over "
         "those of its first",
-        threshold=at_least(1.5, "ours: half as large again"),
+        threshold=at_least(1.5, "stabkit's choice: 1.5 times as large"),
         find=compounds,
         needs="Pre-LN or Post-LN at 18 layers or more",
         command="stabkit sweep --models post-ln,pre-ln --depths 18,50",
@@ -235,9 +235,9 @@ CLAIMS: tuple[Claim, ...] = (
         sentence="At 6L-6L default initialisation and ADMIN do equally well.",
         source="Very Deep Transformers §4, Table 1",
         weight="side",
-        test="validation loss at 6L-6L under warm-up: how far apart, infinitely where one fails (the paper's RAdam is "
+        test="difference of validation losses at 6L-6L under warm-up, infinite where one fails (the paper's RAdam is "
         "`--optimizer radam`)",
-        threshold=at_most(0.1, "the paper's 0.1 and 0.2 BLEU; ours: a tenth of a nat"),
+        threshold=at_most(0.1, "the paper has 0.1 and 0.2 BLEU; stabkit's choice: a tenth of a nat"),
         scale="difference",
         tell=Tell(unit="nats"),
         find=alike_when_shallow,
@@ -250,7 +250,7 @@ CLAIMS: tuple[Claim, ...] = (
         sentence="Deeper ADMIN models reach a lower perplexity than 6L-6L.",
         source="Very Deep Transformers §4, Fig. 2(b)",
         weight="central",
-        test=f"ADMIN's validation loss at 6L-6L less that of each deeper model; {LONG}",
+        test=f"ADMIN's validation loss at 6L-6L minus that of each deeper model; {LONG}",
         threshold=at_least(0.0, "the paper says lower"),
         scale="difference",
         tell=Tell(signed.digits, "nats"),

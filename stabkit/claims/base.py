@@ -33,7 +33,7 @@ class Threshold:
     sense: Literal[">=", "<="]
     value: float
     reason: str
-    """`ours: …`, or what the paper says."""
+    """`stabkit's choice: …`, or what the paper says."""
 
     @property
     def words(self) -> str:
@@ -55,9 +55,9 @@ def at_most(value: float, reason: str) -> Threshold:
     return Threshold(sense="<=", value=value, reason=reason)
 
 
-MUCH = at_least(2.0, "ours: “much” is two-fold")
+MUCH = at_least(2.0, "stabkit's choice: “much” is two-fold")
 """Of a ratio, wherever a paper says much larger or much smaller."""
-MOST = at_least(0.5, "ours: in every seed of up to four, in more than half of five and more")
+MOST = at_least(0.5, "stabkit's choice: in every seed of up to four seeds, in more than half of five or more")
 """Of a share: what happens in most runs."""
 
 
@@ -101,7 +101,7 @@ class Measurement:
     apart: str = ""
     """What else tells this place from the others of these runs, in words: `no warm-up`."""
     condition: Condition
-    """The settings that these runs share, whole: `no warm-up, lr 0.0005, 512 tokens a batch, synthetic`."""
+    """The settings that these runs share, whole: `no warm-up, lr 0.0005, 512 tokens per batch, synthetic`."""
     steps: int
     """Updates of the runs, the fewest."""
     values: Mapping[int, float]

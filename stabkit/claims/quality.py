@@ -32,7 +32,7 @@ LAW = 0.8
 A, R_SQUARED = ClaimPart("slope", "A"), ClaimPart("r-squared", "R²")
 REACH = 8_000 * 4_000
 """Tokens after which the papers begin to compare qualities: DeepNet's Fig. 6 after 8,000 updates of 4,000 tokens."""
-LONG = "decided from the 8,000 updates of 4,000 tokens on after which DeepNet's Fig. 6 compares"
+LONG = "decided only after 8,000 updates of 4,000 tokens, as in DeepNet's Fig. 6"
 SHORT = "--steps 8000 --max-tokens 4000 --bleu"
 
 
@@ -42,7 +42,7 @@ def too_short(specs: Sequence[RunSpec]) -> str:
     if least.steps * least.max_tokens >= REACH:
         return ""
     return (
-        f"{least.steps:,} updates of {least.max_tokens:,} tokens tell how fast a model begins to learn; the papers "
+        f"{least.steps:,} updates of {least.max_tokens:,} tokens show how fast a model begins to learn; the papers "
         "compare after 8,000 updates of 4,000 and more"
     )
 
@@ -146,7 +146,7 @@ def law(runs: Sequence[Run]) -> list[Measurement]:
         beyond = too_short([run.spec for run in members])
         shared: dict[str, Any] = {"apart": str(first["condition"]), "beside": law_text, "beyond": beyond}
         measurements.append(measured(members, slopes, where, part=A, **shared))
-        limit = at_least(LAW, "ours: from there on points are a line")
+        limit = at_least(LAW, "stabkit's choice: from there the points form a line")
         square = Spot(R_SQUARED.key, R_SQUARED.text)
         measurements.append(measured(members, squares, where, square, part=R_SQUARED, threshold=limit, **shared))
     return measurements
@@ -237,7 +237,7 @@ better_claim = partial(Claim, scale="difference", tell=gained, threshold=at_leas
 CLAIMS: tuple[Claim, ...] = (
     share_claim(
         key="random-model",
-        sentence="Default initialisation ends as a random model (ours: no better than word frequencies); ADMIN learns.",
+        sentence="Default initialisation ends as a random model (here: no better than word frequencies); ADMIN learns.",
         source="Very Deep Transformers §4, Table 1 and Fig. 2(a)",
         weight="side",
         test="18 layers or more: share of the seeds in which Post-LN ends at "
@@ -253,7 +253,7 @@ CLAIMS: tuple[Claim, ...] = (
         source="DeepNet §5, Table 1",
         weight="side",
         test=f"DeepNorm against every method that trains at 6L-6L: {BY}; {LONG}",
-        threshold=at_least(-0.5, "Table 1: 27.8 against 26.9 to 28.1; ours: half a BLEU, half a nat"),
+        threshold=at_least(-0.5, "Table 1: 27.8 against 26.9 to 28.1; stabkit's choice: half a BLEU, half a nat"),
         scale="difference",
         tell=gained,
         find=comparable,
@@ -277,7 +277,7 @@ CLAIMS: tuple[Claim, ...] = (
         sentence="Quality grows with the logarithm of depth: L(d) = A log d + B.",
         source="DeepNet Fig. 8",
         weight="side",
-        test=f"DeepNorm at three depths or more, seed by seed: gain a unit of ln d, and R² of the line; {LONG}",
+        test=f"DeepNorm at three depths or more, seed by seed: gain per unit of ln d, and R² of the line; {LONG}",
         threshold=at_least(0.0, "the paper says it grows"),
         scale="difference",
         tell=Tell(lambda value: f"{value:+.3f}".replace("-", "−")),

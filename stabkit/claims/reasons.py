@@ -172,13 +172,13 @@ def _loss(run: Run, share: float) -> float:
 CLAIMS: tuple[Claim, ...] = (
     Claim(
         key="rank-collapse",
-        sentence="Our candidate for a first link: where tokens are nearly one direction before any update, a model "
-        "does not train, and elsewhere it does.",
+        sentence="stabkit's candidate for a first link: where tokens nearly share one direction before any update, a "
+        "model does not train; elsewhere it does.",
         source="stabkit; a mean cosine of tokens near 1 is called rank collapse",
         weight="ours",
-        test=f"no warm-up, all methods and depths: of the runs that began with a mean cosine above {COLLAPSED:g} the "
-        "share that does not train, of the others the share that trains",
-        threshold=at_least(0.75, "ours: three in four"),
+        test=f"no warm-up, all methods and depths: the share of runs with an initial mean cosine above {COLLAPSED:g} "
+        "that do not train, and the share of the others that train",
+        threshold=at_least(0.75, "stabkit's choice: three in four"),
         scale="difference",
         tell=Tell(lambda value: f"{value:.0%}"),
         parts=(ABOVE, BELOW),
@@ -189,12 +189,13 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     ratio_claim(
         key="gap-closes",
-        sentence="Our reading where deeper is not better: the deficit of deeper models shrinks as training goes on.",
+        sentence="stabkit's reading where deeper is not better: the deficit of deeper models shrinks as training "
+        "goes on.",
         source="stabkit, on DeepNet Fig. 6 and 8, Very Deep Transformers Fig. 2(b) and Table 3",
         weight="ours",
-        test="validation loss over that of the method's shallowest shape, where both train and it is higher by "
-        f"{MARGIN:g} nats half-way or at the end: what is left of it at the end",
-        threshold=at_most(SHRINKS, "ours: a tenth less"),
+        test="excess of validation loss over the method's shallowest shape, where both train and it is at least "
+        f"{MARGIN:g} nats half-way or at the end: the share left at the end",
+        threshold=at_most(SHRINKS, "stabkit's choice: a tenth less"),
         tell=Tell(unit="of it left"),
         find=behind,
         needs="a method that trains at two depths, the deeper one behind, with readings half-way",
@@ -203,13 +204,13 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     ratio_claim(
         key="larger-rate",
-        sentence="Our reading where deeper is not better: the deeper model wants a larger rate.",
+        sentence="stabkit's reading where deeper is not better: the deeper model needs a larger rate.",
         source="stabkit, on DeepNet Table 2, Very Deep Transformers Fig. 2(b)",
         weight="ours",
-        test="final validation loss over that of the method's shallowest shape, where it ends higher by "
-        f"{MARGIN:g} nats or more: what the next larger rate leaves of it, where it trains there and itself ends lower "
+        test="excess of final validation loss over the method's shallowest shape, where it is at least "
+        f"{MARGIN:g} nats: the share left at the next larger rate, where it trains there and itself ends lower "
         "by as much",
-        threshold=at_most(SHRINKS, "ours: a tenth less"),
+        threshold=at_most(SHRINKS, "stabkit's choice: a tenth less"),
         tell=Tell(unit="of it left"),
         find=rates,
         needs="a method that trains at two depths and two rates, the deeper one ending behind at the smaller rate",
@@ -218,12 +219,12 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     share_claim(
         key="tied-start",
-        sentence="Our reading where a method no longer trains at a greater width: tied embeddings make it begin by "
-        "predicting its own input.",
+        sentence="stabkit's reading where a method no longer trains at a greater width: tied embeddings make it "
+        "begin by predicting its own input.",
         source="stabkit, on DeepNet §5, Fig. 7",
         weight="ours",
-        test="runs that fail with the softmax tied to the embedding: share of the seeds that train with one of its "
-        "own, all else equal",
+        test="runs that fail with the softmax tied to the embedding: share of the seeds that train with a "
+        "separate one, all else equal",
         find=freed,
         needs="a setting in which a method fails, judged with --untied too",
         command="stabkit sweep --models deepnorm --depths 12 --hidden 256 --ffn 2x --heads 4 --lr 3e-4 --warmup 0 "

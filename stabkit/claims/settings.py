@@ -106,7 +106,7 @@ CLAIMS: tuple[Claim, ...] = (
         sentence="DeepNet can be trained without difficulty at the largest learning rate, batch and width.",
         source="DeepNet §5, Fig. 7",
         weight="side",
-        test="outcomes of DeepNorm at the largest value of each setting that was varied by itself: share of the seeds "
+        test="outcomes of DeepNorm at the largest value of each setting that was varied alone: share of the seeds "
         "that train",
         find=largest,
         needs="DeepNorm at two learning rates, batch sizes or widths, long enough to judge",
@@ -118,7 +118,7 @@ CLAIMS: tuple[Claim, ...] = (
         sentence="DeepNet tolerates a larger learning rate than the baselines.",
         source="DeepNet §7, Table 6 and §8, Table 7",
         weight="side",
-        test="one stack, at the least rate at which DeepNorm or a baseline fails in every seed, where both train at a "
+        test="one stack, at the lowest rate at which DeepNorm or a baseline fails in every seed, where both train at a "
         "smaller one: share of the seeds in which DeepNorm trains and the baseline fails",
         find=tolerates,
         needs="DeepNorm and Post-LN, Pre-LN or NormFormer, one stack, judged at a rate at which both train and one at "
@@ -132,9 +132,9 @@ CLAIMS: tuple[Claim, ...] = (
         sentence="DeepNet benefits from larger settings: a lower validation loss.",
         source="DeepNet §5, Fig. 7",
         weight="side",
-        test="DeepNorm at each setting's smallest value less at its largest, equal updates: validation loss above the "
+        test="DeepNorm at each setting's smallest value minus at its largest, equal updates: validation loss above the "
         "same text's unigram loss",
-        threshold=at_least(MARGIN, "ours: a twentieth of a nat, runs of one seed compared"),
+        threshold=at_least(MARGIN, "stabkit's choice: a twentieth of a nat, runs of one seed compared"),
         scale="difference",
         tell=gained,
         find=larger,

@@ -29,12 +29,12 @@ def doubt(claim: Claim, measurement: Measurement, value: float, threshold: Thres
     """Why one seed does not decide here; nothing where it does."""
     spread = known(claim.key, measurement)
     if claim.scale == "share" and not _here(claim, measurement):
-        return f"one seed, and whether five end alike here was not seen; {MORE}"
+        return f"one seed, and five seeds were not compared here; {MORE}"
     if math.isnan(spread):
-        return f"one seed, and how far its seeds spread was not measured; {MORE}"
+        return f"one seed, and the spread of seeds was not measured here; {MORE}"
     if off(value, threshold.value, claim.scale) > spread:
         return ""
-    return f"one seed, no farther from the threshold ({claim.tell(threshold.value)}) than seeds spread; {MORE}"
+    return f"one seed, within the spread of seeds from the threshold ({claim.tell(threshold.value)}); {MORE}"
 
 
 def known(key: str, measurement: Measurement) -> float:

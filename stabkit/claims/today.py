@@ -184,7 +184,7 @@ def sweep(depths: str, models: Sequence[str]) -> str:
     )
 
 
-LESS = at_most(0.9, "ours: a tenth less, more than another batch makes of it")
+LESS = at_most(0.9, "stabkit's choice: a tenth less, more than another batch changes it")
 
 
 def claim_of(
@@ -203,18 +203,20 @@ def claim_of(
         sentence=sentence,
         source=source,
         weight=weight,
-        needs=f"{' and '.join((method, *beside))} at {where}, to a verdict",
+        needs=f"{' and '.join((method, *beside))} at {where}, long enough for a verdict",
         command=sweep("6,18,50" if line else "6,18", (method, *beside)),
         methods=(method, *beside),
         **given,
     )
 
 
-LINEAR = at_most(1.5, "ours: a straight line gives 1, and half more is still nearly one")
-BOUNDED = at_most(0.5, "ours: an exponential between the same ends gives 1; less than half of that is none")
+LINEAR = at_most(1.5, "stabkit's choice: a straight line gives 1, and 1.5 is still nearly 1")
+BOUNDED = at_most(
+    0.5, "stabkit's choice; an exponential between the ends gives 1: less than half of that is not exponential"
+)
 LINEARLY = ClaimPart("linearly", "linearly")
 NOT_EXPONENTIALLY = ClaimPart("not-exponentially", "not exponentially")
-FLAT = at_most(NEARLY, f"the paper: as large at every depth; ours: an exponent of {NEARLY:g} at most, up or down")
+FLAT = at_most(NEARLY, f"the paper: as large at every depth; stabkit's choice: exponent within ±{NEARLY:g}")
 
 CLAIMS: tuple[Claim, ...] = (
     claim_of(
@@ -222,8 +224,8 @@ CLAIMS: tuple[Claim, ...] = (
         "Peri-LN’s states grow in variance linearly with depth, not exponentially.",
         "Kim et al. 2025, abstract",
         "peri-ln",
-        test="Peri-LN: what the variance grows by in the upper half of the layers over what it does in the lower; and "
-        "that over what an exponential between the same ends gives",
+        test="Peri-LN: growth of the variance in the upper half of the layers over that in the lower half; and "
+        "this ratio over that of an exponential between the same ends",
         threshold=LINEAR,
         scale="ratio",
         tell=closely,
@@ -238,7 +240,7 @@ CLAIMS: tuple[Claim, ...] = (
         "Ding et al. 2021 §2.4",
         "sandwich-ln",
         "pre-ln",
-        test="size of the state after the last layer over what enters the first: Sandwich-LN’s over Pre-LN’s",
+        test="size of the state after the last layer over the first layer’s input: Sandwich-LN’s over Pre-LN’s",
         threshold=LESS,
         scale="ratio",
         tell=closely,
@@ -287,8 +289,8 @@ CLAIMS: tuple[Claim, ...] = (
         "Sun et al. 2025 §5, Fig. 7",
         "layernorm-scaling",
         "pre-ln",
-        test="angle between what enters a layer and what leaves it, in the upper half: LN scaling’s over Pre-LN’s",
-        threshold=at_least(1.1, "ours: a tenth more"),
+        test="angle between a layer’s input and output, in the upper half: LN scaling’s over Pre-LN’s",
+        threshold=at_least(1.1, "stabkit's choice: a tenth more"),
         scale="ratio",
         tell=closely,
         find=deep(angle, "layernorm-scaling", "pre-ln"),
@@ -299,8 +301,8 @@ CLAIMS: tuple[Claim, ...] = (
         "Zhu et al. 2025 §5",
         "dyt",
         "pre-ln",
-        test="validation loss where Pre-LN trains: DyT’s less Pre-LN’s, α 0.5 at first",
-        threshold=at_most(MARGIN, f"ours: {MARGIN:g} nats, below which two losses are one"),
+        test="validation loss where Pre-LN trains: DyT’s minus Pre-LN’s, α 0.5 at first",
+        threshold=at_most(MARGIN, f"stabkit's choice: {MARGIN:g} nats; smaller differences do not count"),
         scale="difference",
         tell=nats,
         find=nats_beside("dyt", "pre-ln"),
@@ -310,7 +312,7 @@ CLAIMS: tuple[Claim, ...] = (
         "GPT-2’s scaled initialisation takes back what the residual path accumulates with depth.",
         "Radford et al. 2019 §2.3",
         "gpt2-init",
-        test="size of the state after the last layer over what enters the first, step 0: its exponent in the depth",
+        test="size of the state after the last layer over the first layer’s input, step 0: its exponent in the depth",
         line=True,
         threshold=FLAT,
         scale="difference",

@@ -113,7 +113,7 @@ def _doubt(claim: Claim, measurement: Measurement, value: float, low: float, hig
     if threshold.met(low) == threshold.met(value) == threshold.met(high):
         return ""
     if len(measurement.values) < 5 and measurement.interval is None:
-        return f"its {len(measurement.values)} seeds are on both sides of {_limit(claim, threshold)}"
+        return f"its {len(measurement.values)} seeds lie on both sides of {_limit(claim, threshold)}"
     text = f"{claim.tell(value)}, 95 % interval {claim.tell(low)} to {claim.tell(high)}"
     return f"{text}: on both sides of {_limit(claim, threshold)}"
 

@@ -108,7 +108,7 @@ def _span(frame: pd.DataFrame) -> str:
         return "no number above 0"
     least, most = float(values["value"].min()), float(values["value"].max())
     low, high = f"falls to {short(least)}", f"rises to {short(most)}"
-    words = [word for word, far in ((low, least < 0.5), (high, most > 2)) if far] or ["stays between a half and two"]
+    words = [word for word, far in ((low, least < 0.5), (high, most > 2)) if far] or ["stays between 0.5 and 2"]
     return " and ".join(words)
 
 
@@ -178,31 +178,31 @@ OWN: Mapping[Link, Picture[Judged]] = {
     "scores": _probed(
         "scores",
         caption=(
-            "H(mean p) − mean H(p) in nats, p the scores' softmax at the tokens of the batch that is read, while the "
-            f"rate rises geometrically in {RAMP} updates from the highest of its schedule to {TOP:g} times that; the "
-            f"deepest alone. What is lost counts as {short(SILENT)}."
+            "H(mean p) − mean H(p) in nats, p the scores' softmax at the tokens of the batch, while the "
+            f"rate rises geometrically in {RAMP} updates from its schedule's highest value to {TOP:g} times that; "
+            f"only the deepest model. Values that are not finite count as {short(SILENT)}."
         ),
-        see="level or rising: tokens are told apart at every one of these rates",
+        see="level or rising: the model tells tokens apart at all of these rates",
         here=_held,
         read=(
-            "Where it drops to nothing every token is given the same scores, and the loss is that of who knows "
-            "frequencies alone. A curve that drops soon is of a rate near the edge; one that is low throughout has not "
-            "learnt yet."
+            "Where it drops to 0, every token has the same scores, and the loss is that of knowing only the "
+            "frequencies. A curve that drops soon means a rate near its limit; a curve that is low throughout means "
+            "a model that has not learnt yet."
         ),
         points=_scores_points,
         by_stack=False,
         rates=True,
         x_name="rate",
         x_note=", times the highest of the schedule",
-        y_label="nats told of the input",
+        y_label="nats of information on the input",
         limits={},
-        reads="What the scores tell of their input",
+        reads="Information about the input in the scores",
     ),
     "stream": _probed(
         "stream",
-        caption="rms of x_i before any update, x_i what leaves sub-layer i; the band is the range over seeds.",
-        see="level where every sub-layer ends in a norm; else it bends down, as the square root of the way",
-        read="The axis is logarithmic: a straight slope is growth by a factor a layer.",
+        caption="rms of x_i before any update, x_i the output of sub-layer i; the band is the range over seeds.",
+        see="level if every sub-layer ends in a norm; else it bends down, like the square root of the way",
+        read="The axis is logarithmic: a straight slope is growth by a factor per layer.",
         here=_growth,
         points=_stream_points,
         x_name="way through the stack",
@@ -216,15 +216,15 @@ OWN: Mapping[Link, Picture[Judged]] = {
         caption=(
             "‖F(θ_t) − F(θ_0)‖/‖F(θ_0)‖, F the last stack's output after its final norm, mean over the batch's tokens."
         ),
-        see="curves that lie on one another, whatever the depth",
+        see="curves of all depths lie on each other",
         here=_moved,
-        read="At √2 the output has nothing to do with what it was: a plateau there is saturation, not stability.",
+        read="At √2 the output has nothing in common with the start: a plateau there is saturation, not stability.",
         points=_update_points,
         by_stack=False,
         x_name="update",
         y_label="‖ΔF‖ ÷ ‖F‖",
-        limits={math.sqrt(2): "√2: nothing of the start is left"},
-        reads="Share of its size that the output has moved",
+        limits={math.sqrt(2): "√2: nothing in common with the start"},
+        reads="Change of the output, relative to its size",
     ),
     "gradient": _probed(
         "gradient",
@@ -234,8 +234,8 @@ OWN: Mapping[Link, Picture[Judged]] = {
         see="level at 1",
         here=_extreme,
         read=(
-            "Falling to the right: the lower layers receive next to nothing and stand still; rising: their gradients "
-            "explode."
+            "Falling to the right: the lower layers receive almost no gradient and do not move; rising: their "
+            "gradients explode."
         ),
         points=_gradient_points,
         x_name="way through the stack",
@@ -344,7 +344,7 @@ def _gradient_title(watch: Watched) -> str:
         return "Gradient: no two layers could be compared"
     least = frame.loc[frame["value"].idxmin()]
     if least["value"] > 0.5:
-        return "Gradient: every layer receives as much as the top layer, or more"
+        return "Gradient: every layer receives at least as much as the top layer"
     return f"Gradient: {least['run']} receives {least['value']:.2g} of the top layer's at update {least['x']:,}"
 
 
@@ -395,8 +395,10 @@ def _loss_title(watch: Watched) -> str:
     """Its first, least and last."""
     values = _frame(_loss_lines(watch))["value"]
     if values.empty:
-        return "Loss: none was given to the watch"
-    return f"Loss: {values.iloc[0]:.3g} at the start, {values.min():.3g} at its least, {values.iloc[-1]:.3g} at the end"
+        return "Loss: the watch received none"
+    return (
+        f"Loss: {values.iloc[0]:.3g} at the start, {values.min():.3g} at its lowest, {values.iloc[-1]:.3g} at the end"
+    )
 
 
 def _grown(frame: pd.DataFrame) -> str:
@@ -414,13 +416,13 @@ def _largest(frame: pd.DataFrame) -> str:
     steps, output = (frame[(frame["run"] == name) & np.isfinite(frame["value"])] for name in (WEIGHTS, OUTPUT))
     most = steps.loc[steps["value"].idxmax()] if len(steps) else None
     said = f"{short(float(most['value']))} at most, at update {most['x']:,}" if most is not None else "none was read"
-    return f"{said}; the output ends {short(float(output['value'].iloc[-1]))} times its size from the start"
+    return f"{said}; the output ends {short(float(output['value'].iloc[-1]))} times its size away from the start"
 
 
 def _fallen(frame: pd.DataFrame) -> str:
     """`from 4.6 to 2.1, 1.9 at its least`."""
     values = frame["value"]
-    return f"from {short(values.iloc[0])} to {short(values.iloc[-1])}, {short(values.min())} at its least"
+    return f"from {short(values.iloc[0])} to {short(values.iloc[-1])}, {short(values.min())} at its lowest"
 
 
 WATCHED: tuple[Picture[Watched], ...] = (
@@ -430,8 +432,8 @@ WATCHED: tuple[Picture[Watched], ...] = (
         see="level at 1",
         here=_span,
         read=(
-            "A line that falls: that layer receives less and less and stands still; few of stabkit's own runs came "
-            "back from below 10⁻². A line that rises: its gradient explodes."
+            "A falling line: that layer receives less and less and stops moving; few of stabkit's own runs "
+            "recovered from below 10⁻². A rising line: its gradient explodes."
         ),
         lines=_gradient_lines,
         title=_gradient_title,
@@ -441,10 +443,10 @@ WATCHED: tuple[Picture[Watched], ...] = (
     ),
     _watched(
         "stream",
-        caption="‖x_i‖/√d, mean over the probe batch's tokens, x_i what leaves sub-layer i, in eval mode.",
-        see="lines that stay where they began",
+        caption="‖x_i‖/√d, mean over the probe batch's tokens, x_i the output of sub-layer i, in eval mode.",
+        see="lines that keep their initial level",
         here=_grown,
-        read="A jump between two readings, while the rate is what it was, is what an update did that was too large.",
+        read="A jump between two readings at an unchanged rate comes from an update that was too large.",
         lines=_stream_lines,
         title=_stream_title,
         y_label="rms of x",
@@ -455,12 +457,12 @@ WATCHED: tuple[Picture[Watched], ...] = (
         "update",
         caption=(
             "‖F(θ_t) − F(θ_0)‖/‖F(θ_0)‖, F the last stack's output after its final norm; ‖θ_t − θ_{t−1}‖/‖θ_{t−1}‖ of "
-            "the sub-layer that an update moves most."
+            "the sub-layer that the update moves most."
         ),
-        see="a largest step far below 1, the norm of the weights that it moves",
+        see="a largest step far below 1 (1: the norm of the weights it moves)",
         here=_largest,
         read=(
-            "Output: at √2 it has nothing to do with what it was. Largest step: where one update moves a sub-layer by "
+            "Output: at √2 it has nothing in common with the start. Largest step: if one update moves a sub-layer by "
             "as much as its own norm, the rate is too high for it."
         ),
         lines=_update_lines,
@@ -471,8 +473,8 @@ WATCHED: tuple[Picture[Watched], ...] = (
     ),
     _watched(
         "loss",
-        caption="The training loss, as `watch.loss(…)` was given it.",
-        see="it falls, and stays down",
+        caption="The training loss, as given to `watch.loss(…)`.",
+        see="it falls and stays low",
         here=_fallen,
         lines=_loss_lines,
         title=_loss_title,

@@ -29,7 +29,7 @@ TABLE_LIMIT = 300
 
 MOST_COLUMNS = 8
 """Steps or layers of a folded table."""
-ALL_TOO_LONG = "All are too many for this page: `stabkit report --figures DIR` writes them as CSV."
+ALL_TOO_LONG = "This page cannot hold all rows: `stabkit report --figures DIR` writes them as CSV."
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

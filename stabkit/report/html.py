@@ -240,7 +240,7 @@ def _tasks(specs: Sequence[RunSpec]) -> list[Mapping[str, str]]:
             "name": plain(task.name),
             "files": plain(f"{task.source} → {task.target}") if task.source or task.target else "",
             "vocab": str(task.vocab),
-            "digest": plain(task.digest) or "none: the task is decided by its name, vocabulary and seed",
+            "digest": plain(task.digest) or "none: name, vocabulary and seed define the task",
         }
         for task in sorted(tasks, key=lambda task: (task.name, task.source, task.target, task.digest, task.vocab))
     ]

@@ -45,12 +45,12 @@ JUDGED = PageOrder(
 )
 """A sweep of which some runs have a verdict."""
 SLOPE = PageOrder(
-    asks="How far does one tiny step move the output at each depth?",
+    asks="How far does one small step move the output at each depth?",
     leads=("slope", "goal", "theory", "dependency"),
     figures_first=True,
 )
 ABLATE = PageOrder(
-    asks="How far may α and β be off, and which part is needed?",
+    asks="How wrong may α and β be, and which part is needed?",
     leads=("scale_map", "ablation", "table11", "boundary", "robustness", "validation_loss"),
 )
 LANDSCAPE = PageOrder(
@@ -62,11 +62,11 @@ LANDSCAPE = PageOrder(
 ROOMS: Mapping[Room, str] = {
     "surfaces": "The loss around the weights",
     "ablation": "Factors and parts",
-    "methods": "The methods beside each other",
+    "methods": "The methods compared",
     "chain": "Link by link",
-    "depth": "Depth, and what theory says of it",
+    "depth": "Depth, and what theory says about it",
     "quality": "Translation quality",
-    "probes": "Further probes",
+    "probes": "More probes",
 }
 """{room of `figures`: its heading}, in the order of the page."""
 

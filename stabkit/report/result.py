@@ -491,7 +491,7 @@ class AuditResult:
         """One sentence: whether the recipe is kept, or in how many points it is violated."""
         count, label = len(self.audit.findings), self.audit.method.label
         if not count:
-            return f"nothing of {label}'s recipe is violated"
+            return f"the model follows {label}'s recipe"
         return f"{label}'s recipe is violated in {count} point{'s' * (count > 1)}"
 
     def _repr_html_(self) -> str:

@@ -114,7 +114,7 @@ def _falls(fit: Exponent) -> str:
     name, letter = ("depth", "N") if fit.axis == "depth" else ("width", "d")
     part = f" from {fit.ends[0]:g} to {fit.ends[1]:g}" if fit.left_out else ""
     if fit.seeds < 2:
-        return f"goes as {letter}^{-fit.p:.2f}{part} in the one seed tried".replace("-", "−")
+        return f"scales as {letter}^{-fit.p:.2f}{part} in the only seed".replace("-", "−")
     if fit.low > 0:
         return f"falls as {letter}^−{short(fit.p)}{part} ({short(fit.low)} to {short(fit.high)} over {fit.seeds} seeds)"
     return f"does not fall with {name}{part}" if fit.high <= 0 else f"falls with {name}{part} in some seeds only"

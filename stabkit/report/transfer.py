@@ -46,16 +46,16 @@ class CaseRow(NamedTuple):
 
 
 RATE = (
-    "The rate is that of the first group of the optimiser at the smallest size; a factory's other groups and sizes "
-    "keep their own proportion to it."
+    "The rate is that of the optimiser's first group at the smallest size; a factory's other groups and sizes "
+    "keep their ratio to it."
 )
 WHAT: Mapping[Verdict, str] = {
     "carries": "the best rate of {} carries",
     "drifts": "that of {} drifts",
-    "cannot tell": "of {} these runs cannot tell",
+    "cannot tell": "for {} these runs cannot tell",
 }
 VALLEY_HEADS = ("best rate", "loss there", "highest that trains")
-CASE_HEADS = ("drift", "lost by keeping it", "of the gain", "verdict")
+CASE_HEADS = ("drift", "nats lost by keeping it", "share of the gain", "verdict")
 
 
 def write(searched: RatesSearched, out: Path, name: str, command: str) -> Path:
@@ -109,10 +109,10 @@ def in_short(searched: RatesSearched) -> str:
     cases = searched.found
     where = _where(cases[0])
     if len(cases) == 1:
-        what = {"carries": "carries", "drifts": "drifts", "cannot tell": "cannot be told to carry or drift"}
+        what = {"carries": "carries", "drifts": "drifts", "cannot tell": "may carry or drift"}
         return fitting(answer(searched), f"{cases[0].label}'s best rate {what[cases[0].verdict]} {where}.")
     counts = [f"{sum(case.verdict == verdict for case in cases)} {verdict}" for verdict in WHAT]
-    return fitting(answer(searched), f"{where.capitalize()}, of {len(cases)} best rates: {', '.join(counts)}.")
+    return fitting(answer(searched), f"{where.capitalize()}, {len(cases)} best rates: {', '.join(counts)}.")
 
 
 def _named(labels: Sequence[str]) -> str:
@@ -157,26 +157,26 @@ def why(case: Transfer, left: int) -> str:
     if nowhere := [valley.size for valley in valleys if valley.trials and valley.highest is None]:
         return f"no rate tried trains at {_listed(nowhere)}"
     if open_ := [valley.size for valley in valleys if not valley.whole]:
-        return f"the search at {_listed(open_)} is not over" if left else f"nothing was tried at {_listed(open_)}"
+        return f"the search at {_listed(open_)} is not finished" if left else f"nothing was tried at {_listed(open_)}"
     if apart := [valley.size for valley in valleys if not valley.found]:
-        return f"at {_listed(apart)} a seed diverges at every rate that was tried with all of them"
+        return f"at {_listed(apart)} some seed diverges at every rate that all seeds tried"
     if rims := [valley for valley in valleys if valley.rim]:
         ends = " and ".join(dict.fromkeys(f"the {valley.rim} rate" for valley in rims))
         return f"at {_listed([valley.size for valley in rims])} the lowest loss is at {ends} tried; widen --lr"
     if any(valley.alike for valley in valleys):
-        return "seeds have the same losses to the bit: the factory seems to set a seed of its own"
+        return "all seeds have bit-identical losses: the factory seems to set its own seed"
     if len(first.seeds) < 2:
         return "one seed has no interval; give --seeds 0..2"
     if edges := [valley.size for valley in valleys if valley.edge]:
-        return f"at {_listed(edges)} the lowest loss is next to a rate that diverges: there is no bottom to compare"
+        return f"at {_listed(edges)} the lowest loss is next to a rate that diverges: there is no minimum to compare"
     if flat := [valley.size for valley in valleys if not valley.best]:
         kept = f"; keeping {_rung(first)} loses {_interval(case.regret)} nats at {last.size}" if case.regret else ""
-        return f"at {_listed(flat)} the seeds differ too much, next to what the rate changes, to know the best{kept}"
+        return f"at {_listed(flat)} the seeds differ too much, next to the rate's effect, to find the best{kept}"
     if case.regret is None:
         return f"{_rung(first)}, the best at {first.size}, diverges at {last.size} in some seeds"
     return (
         f"keeping {_rung(first)} loses {_interval(case.regret)} nats, which may be noise ({short(case.threshold)}) or "
-        "more; further --seeds narrow it"
+        "more; more --seeds narrow it"
     )
 
 
@@ -187,7 +187,7 @@ def _listed(sizes: Sequence[int]) -> str:
 def _loses(case: Transfer) -> str:
     if case.regret is None or math.isinf(case.regret.value):
         return "does not train"
-    share = f", {percent(case.regret.value / case.gain)} of what depth gains" if case.gain > 0 else ""
+    share = f", {percent(case.regret.value / case.gain)} of the gain from depth" if case.gain > 0 else ""
     return f"loses {_interval(case.regret)} nats{share if case.axis == 'depth' else ''}"
 
 
@@ -265,7 +265,7 @@ def _best(valley: Valley) -> str:
     if valley.best is None:
         if valley.rim:
             return f"at the {valley.rim} rate tried"
-        return f"{_rung(valley)}, where training ends" if valley.edge else "no bottom"
+        return f"{_rung(valley)}, where training ends" if valley.edge else "no minimum"
     return _rate(valley.best)
 
 

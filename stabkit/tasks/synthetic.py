@@ -37,7 +37,7 @@ class Synthetic:
         if vocab < SMALLEST_VOCAB:
             raise UsageError(f"the synthetic task needs a vocabulary of at least {SMALLEST_VOCAB}, got {vocab}")
         if max_tokens < SMALLEST_BATCH:
-            raise UsageError(f"the synthetic task needs at least {SMALLEST_BATCH} tokens a batch, got {max_tokens}")
+            raise UsageError(f"the synthetic task needs at least {SMALLEST_BATCH} tokens per batch, got {max_tokens}")
         self.name = "synthetic"
         self.vocab = vocab
         self.max_tokens = max_tokens

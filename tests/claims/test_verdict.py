@@ -15,7 +15,7 @@ from stabkit.claims.base import MOST, Claim, ClaimPart, Finding, Measurement, Sc
 from stabkit.figures.shared.comparison import Condition
 from tests.conftest import examples
 
-LIMIT = at_least(2.0, "ours: two-fold")
+LIMIT = at_least(2.0, "stabkit's choice: two-fold")
 
 CONDITION = Condition((("train.warmup", 0),))
 
@@ -163,7 +163,7 @@ def test_infinities_are_on_a_side() -> None:
 
 def test_every_threshold_has_a_reason_and_every_claim_a_command_and_a_weight() -> None:
     for one in EVERY:
-        assert one.threshold.reason.startswith(("ours", "the paper", "Table", "the tool")), one.key
+        assert one.threshold.reason.startswith(("stabkit", "the paper", "Table")), one.key
         assert one.command.startswith("stabkit ") and one.test and one.source and one.needs, one.key
         assert replace(one).weight in ("central", "side", "background", "ours")
     keys = [one.key for one in EVERY]

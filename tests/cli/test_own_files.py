@@ -132,7 +132,7 @@ def test_the_bytes_of_the_file_are_in_the_id(here: Path) -> None:
     page = stabkit("report", "--store", here / "out", "--out", here / "page.html", cwd=here)
     assert page.returncode == 0, page.stderr
     text = html.unescape((here / "page.html").read_text(encoding="utf-8"))
-    assert text.count("A file of one's own, my.py: peri_ln") == 2, "two versions are told apart"
+    assert text.count("A user’s file, my.py: peri_ln") == 2, "two versions are told apart"
     conditions = {run.spec.own.digest[:8] for run in map(Store(here / "out").load, Store(here / "out").ids())}
     assert all(f"my.py:peri_ln {digest}" in text for digest in conditions)
 

@@ -268,7 +268,7 @@ def test_the_map_says_how_many_of_a_cells_runs_train() -> None:
     assert scale_map.title(runs) == said and headline(runs) == f"{said}."
     hair = run(spec("deepnorm", 2, alpha_scale=8.0), {}, "trains")
     known(hair, validation_loss=0.978 * 6.0)
-    assert headline([*runs, hair]).endswith("by a hair (α × 8 ends at 0.978 U, 0.98 being the limit).")
+    assert headline([*runs, hair]).endswith("narrowly (α × 8 ends at 0.978 U; the limit is 0.98).")
     undecided = run(spec("deepnorm", 2, alpha_scale=2.0), {}, "early")
     assert headline([*runs, undecided]).endswith("; 1 are undecided.")
     assert ablation.title(runs) == "DeepNorm, 2L-2L fails at α × 0.25 (1 of 2) and α × 4 (1 of 1)"

@@ -91,7 +91,7 @@ def test_the_inner_width_is_a_number_or_a_multiple_of_the_width(ffn: str, wanted
         ({"hidden": "32,,64"}, "--hidden"),
         ({"hidden": "12,16", "heads": "8"}, "--hidden 12 must be even and divide by --heads 8"),
         ({"max_tokens": "256,8"}, "--max-tokens"),
-        ({"max_tokens": "256,32"}, "at least 64 tokens a batch, got 32"),
+        ({"max_tokens": "256,32"}, "at least 64 tokens per batch, got 32"),
     ],
 )
 def test_every_member_of_a_list_is_checked(options: dict[str, str], said: str, tmp_path: Path) -> None:

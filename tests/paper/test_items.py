@@ -56,7 +56,7 @@ def test_a_line_and_its_options_are_each_others_inverse(item: Item) -> None:
     assert lines.words(lines.line("sweep", {"data": "/my data"}, COMMANDS), COMMANDS)[1] == {"data": "/my data"}
 
 
-READINGS = {claim.key for claim in (*CLAIMS, *OF_STEPS, *OF_SURFACES) if "our reading" in claim.sentence.lower()}
+READINGS = {claim.key for claim in (*CLAIMS, *OF_STEPS, *OF_SURFACES) if "stabkit's reading" in claim.sentence.lower()}
 
 
 @pytest.mark.parametrize("item", ITEMS, ids=lambda item: item.key)

@@ -58,7 +58,7 @@ def test_between_the_two_words_a_cell_is_open() -> None:
 
 def test_out_of_range_names_the_axis_and_the_way_out() -> None:
     runs = told("deepnorm", None, None, None, axes=("warm-up",))
-    assert answer(matrix(runs)).endswith("(warm-up): its warm-up hides the answer; `--warmup 0` gives it.")
+    assert answer(matrix(runs)).endswith("(warm-up): the warm-up hides the answer; `--warmup 0` shows it.")
     wide = told("deepnorm", None, None, None, axes=("width",))
     assert answer(matrix(wide)).endswith("(width): no forecast is given.")
 
@@ -73,14 +73,12 @@ def test_what_had_been_forecast_is_held_against_what_became_of_it() -> None:
 
     right = [ended("deepnorm", 0.95, "trains"), ended("admin", 0.95, "stuck"), ended("post-ln", 0.02, "diverged")]
     assert forecast_outcome(right) == (
-        "By 16 updates likely trains: 2 runs, of which 1 trains; likely stuck: 1 run, of which none trains. "
-        "The fit has seen runs like these, so that this is no test of it."
+        "After 16 updates: likely trains: 2 runs, of which 1 trains; likely stuck: 1 run, of which none trains. "
+        "Runs like these are in the training set, so this is no test of the forecast."
     )
     deep = ended("pre-ln", None, "trains", axes=("depth",))
-    assert forecast_outcome([deep]) == "None was given for 1 of 1 decided runs: out of its range (depth)."
-    assert forecast_outcome([*right, deep]).endswith(
-        " None was given for 1 of 4 decided runs: out of its range (depth)."
-    )
+    assert forecast_outcome([deep]) == "1 of 1 decided runs had no forecast: outside its range (depth)."
+    assert forecast_outcome([*right, deep]).endswith(" 1 of 4 decided runs had no forecast: outside its range (depth).")
     assert forecast_outcome(told("admin", 0.95)) == "", "a run that is early has its forecast in the matrix"
 
 
@@ -88,7 +86,7 @@ def test_what_had_been_forecast_is_held_against_what_became_of_it() -> None:
 def test_a_command_in_the_headline_is_set_as_one(axis: str) -> None:
     page = render(told("deepnorm", None, axes=("warm-up", axis)), command="x")
     (headline,) = re.findall('<p class="headline">(.*)</p>', page)
-    assert headline.endswith("<code>--warmup 0</code> gives it.") and "<warm-up>" not in headline
+    assert headline.endswith("<code>--warmup 0</code> shows it.") and "<warm-up>" not in headline
 
 
 def test_a_headline_names_the_deepest_depth_and_counts_where_names_are_too_long() -> None:
@@ -138,7 +136,7 @@ def test_a_cell_near_the_line_is_named_and_what_decides_it():
         run.__dict__["outcome"] = near
     assert [run.outcome.near_line for run in runs] == [True, False]
     said = answer(matrix(runs))
-    assert said.endswith(" Within 0.1 nats of the line ends Post-LN at 18L-18L: twice the updates decide.")
+    assert said.endswith(" Within 0.1 nats of the line ends Post-LN at 18L-18L: twice as many updates would decide.")
 
 
 def test_a_page_names_the_condition_that_its_sentence_holds_under():

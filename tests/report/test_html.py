@@ -142,9 +142,11 @@ def test_our_own_readings_stand_apart_from_what_the_papers_say(undrawn: None) ->
         Finding(claim=ours[1], verdict="untested", measured="", reason="needs more", places=()),
     ]
     text = re.sub(r"\s+", " ", "".join(page_of(sweep((6,)), claims=found).text))
-    assert "Central claims" in text and "1 reading of our own" in text and not re.search(r"\d+ of \d+ claims", text)
+    assert (
+        "Central claims" in text and "1 reading of stabkit’s own" in text and not re.search(r"\d+ of \d+ claims", text)
+    )
     told, apart, rest = (
-        text.index(words) for words in ("theirs measured", "Our own readings of these", "ours measured")
+        text.index(words) for words in ("theirs measured", "stabkit’s own readings of these", "ours measured")
     )
     assert told < apart < rest < text.index("needs more") and ours[1].command in text
 
@@ -263,7 +265,7 @@ def test_groups_can_be_switched_where_there_are_several_of_many_methods(undrawn:
 def test_a_reader_without_the_text_has_a_command_too(command: str, told: str, undrawn: None) -> None:
     page = "".join(page_of([], command=command).text)
     assert frame.elsewhere(command) == told and (told in page) == bool(told) or not told
-    assert ("Without that text" in page) == bool(told)
+    assert ("Without this text" in page) == bool(told)
 
 
 def test_claims_that_no_such_run_could_decide_are_one_line_not_a_row_each() -> None:

@@ -81,7 +81,7 @@ def test_the_sentence_compares_the_two_that_differ_most_at_the_deepest_depth() -
     runs += [at16("post-ln", 6, 0.27), at16("deepnorm", 6, 0.02)]
     assert headline(runs) == (
         "At 100L-100L Post-LN's first 16 updates move the output 41 times as far as DeepNorm's; "
-        "its lowest decoder layer receives 10⁻¹⁴ of the top layer's gradient at its least."
+        "its lowest decoder layer receives 10⁻¹⁴ of the top layer's gradient at its lowest."
     )
 
 
@@ -107,11 +107,11 @@ def test_where_all_have_saturated_the_first_update_is_compared() -> None:
 
     assert headline([saturated("post-ln", 6.0, 1e-7), saturated("deepnorm", 1.2, 0.04)]) == (
         "At 18L-18L Post-LN's first update moves the output 5.0 times as far as DeepNorm's; "
-        "its lowest decoder layer receives 10⁻⁷ of the top layer's gradient at its least."
+        "its lowest decoder layer receives 10⁻⁷ of the top layer's gradient at its lowest."
     )
     assert headline([saturated("post-ln", 6.0, 1e-7), saturated("deepnorm", 6.6, 0.04)]) == (
         "At 18L-18L DeepNorm's first update moves the output about as far as Post-LN's; "
-        "Post-LN's lowest decoder layer receives 10⁻⁷ of the top layer's gradient at its least."
+        "Post-LN's lowest decoder layer receives 10⁻⁷ of the top layer's gradient at its lowest."
     )
 
 
@@ -133,7 +133,7 @@ def test_the_sentence_names_divergence() -> None:
 def test_the_sentence_of_nothing() -> None:
     assert headline([]) == "No run has a result yet."
     assert headline([], [(spec(), "x")]) == "No run has a result: all 1 failed."
-    assert headline([run(spec("admin"), {})]) == "One run of ADMIN is in; it has no model update to compare."
+    assert headline([run(spec("admin"), {})]) == "One run of ADMIN has ended; it has no model update to compare."
 
 
 def test_whether_the_gradient_ratio_separates_is_computed() -> None:

@@ -145,5 +145,5 @@ def test_a_name_that_begins_several_is_refused(tmp_path):
     again = watched(tmp_path / "more")
     shutil.move(tmp_path / "more" / "own" / again.watch_id, tmp_path / "own" / again.watch_id)
     done = command("runs", "rm", "mine", "--out", str(tmp_path))
-    assert done.returncode == 2 and "begins 2 runs and watches" in done.stderr and len(WatchShelf(tmp_path).ids()) == 2
+    assert done.returncode == 2 and "matches 2 runs and watches" in done.stderr and len(WatchShelf(tmp_path).ids()) == 2
     assert command("runs", "rm", again.watch_id, "--out", str(tmp_path)).returncode == 0

@@ -253,7 +253,7 @@ def test_the_frames_hold_every_point_and_the_title_tells_each_share(example) -> 
         ]
         assert {s.spec.plane.seed for s in own} == {0, 1}
         shares.append(np.mean([(np.diff(s.loss[0], 2) < 0).mean() for s in own]))
-    told = f"{shares[0]:.0%} against {shares[1]:.0%} along each one's own directions"
+    told = f"{shares[0]:.0%} against {shares[1]:.0%} along each method's own directions"
     assert told in cuts.shares(cuts.select(Landscape(runs, surfaces)))
 
 

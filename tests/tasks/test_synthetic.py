@@ -122,7 +122,7 @@ def test_the_digest_names_the_language_and_its_size() -> None:
     [
         ({"vocab": SMALLEST_VOCAB - 1}, "vocabulary of at least 128, got 127"),
         ({"vocab": -1}, "vocabulary of at least 128, got -1"),
-        ({"max_tokens": SMALLEST_BATCH - 1}, "at least 64 tokens a batch, got 63"),
+        ({"max_tokens": SMALLEST_BATCH - 1}, "at least 64 tokens per batch, got 63"),
     ],
 )
 def test_too_small_a_task_is_a_usage_error(arguments: dict[str, int], said: str) -> None:

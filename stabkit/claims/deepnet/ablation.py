@@ -161,13 +161,13 @@ def _of_plane(name: str, runs: Sequence[Run], run_id: str, values: dict[int, flo
     return measured([run], values, Spot(f"{variant(run.spec)}/{depth_of(run).key}", name), **more)
 
 
-UNSTABLE = at_least(0.5, "ours: half a nat, or it fails")
-WORSE = at_least(MARGIN, "ours: a twentieth of a nat, runs of one seed compared")
-SLIGHT = at_most(0.3, "ours: “slightly” is at most 0.3 nats")
+UNSTABLE = at_least(0.5, "stabkit's choice: half a nat, or it fails")
+WORSE = at_least(MARGIN, "stabkit's choice: a twentieth of a nat, runs of one seed compared")
+SLIGHT = at_most(0.3, "stabkit's choice: “slightly” is at most 0.3 nats")
 IS_WORSE, SLIGHTLY = ClaimPart("worse", "worse"), ClaimPart("slightly", "slightly")
 ABLATE = "stabkit ablate --seeds 0..4"
 DROP = f"{ABLATE} --drop deepnorm,init"
-NOTE = "(at one rate a sentence may hold and at another not: each is a place)"
+NOTE = "(a sentence may hold at one rate and not at another: each rate is judged separately)"
 
 
 def _fig9(key: str, sentence: str, changed: str, threshold: Threshold, find: Find) -> Claim:
@@ -176,7 +176,7 @@ def _fig9(key: str, sentence: str, changed: str, threshold: Threshold, find: Fin
         sentence=sentence,
         source="DeepNet §10, Fig. 9",
         weight="side",
-        test=f"DeepNorm with {changed} beside DeepNorm itself: nats by which it ends above, infinitely many where it "
+        test=f"DeepNorm with {changed} against DeepNorm itself: nats by which it ends higher, infinite where it "
         f"fails {NOTE}",
         threshold=threshold,
         find=find,
@@ -208,7 +208,7 @@ CLAIMS: tuple[Claim, ...] = (
         sentence="Without DeepNorm (α = 1, β kept) training diverges.",
         source="DeepNet §10, Table 11",
         weight="central",
-        test="DeepNorm with α = 1 beside DeepNorm itself: nats by which it ends above, infinitely many where it is "
+        test="DeepNorm with α = 1 against DeepNorm itself: nats by which it ends higher, infinite where it is "
         "stuck or diverges",
         threshold=at_least(99.0, "the paper says diverged: it fails"),
         find=_changed(dropped="alpha"),
@@ -221,7 +221,7 @@ CLAIMS: tuple[Claim, ...] = (
         sentence="Without the initialisation (β = 1, α kept) the result is slightly worse.",
         source="DeepNet §10, Table 11",
         weight="side",
-        test="DeepNorm with β = 1 beside DeepNorm itself: nats by which it ends above, infinitely many where it fails",
+        test="DeepNorm with β = 1 against DeepNorm itself: nats by which it ends higher, infinite where it fails",
         threshold=WORSE,
         find=_changed(dropped="beta", parts=((IS_WORSE, WORSE), (SLIGHTLY, SLIGHT)), quality=True),
         needs="DeepNorm itself and with β = 1, long enough to judge",
@@ -231,13 +231,13 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     Claim(
         key="top-gradient",
-        sentence="The top sub-layer's gradient goes as ‖θ‖/α: the step on which α and β rest.",
+        sentence="The top sub-layer's gradient scales as ‖θ‖/α: the step on which α and β rest.",
         source="DeepNet §3.3",
         weight="side",
         test="DeepNorm with α (β) scaled, three factors or more: log-log slope of ‖∂L/∂W‖ of the last feed-forward "
-        "sub-layer's weights at step 0 (the norm's gain and bias lie behind the sum and are left out), away from −1 "
+        "sub-layer's weights at step 0 (without the norm's gain and bias, which lie behind the sum), distance from −1 "
         "(1)",
-        threshold=at_most(0.25, "ours: a quarter of the power"),
+        threshold=at_most(0.25, "stabkit's choice: a quarter of the power"),
         scale="difference",
         tell=Tell(unit="away"),
         find=top_gradient,
@@ -248,12 +248,12 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     Claim(
         key="update-follows",
-        sentence="The update rises with Σ√(v² + w²)/α·‖Δθ‖ (our reading: the paper has it as a bound).",
+        sentence="The update rises with Σ√(v² + w²)/α·‖Δθ‖ (stabkit's reading; the paper states a bound).",
         source="DeepNet §3.2, Theorems 2 and 3",
         weight="ours",
-        test="α and β scaled: rank correlation of ‖ΔF‖ after update 1 with the theorem's sum, over runs short of half "
+        test="α and β scaled: rank correlation of ‖ΔF‖ after update 1 with the theorem's sum, over runs below half "
         "of √(2d)",
-        threshold=at_least(0.8, "ours: a clear order"),
+        threshold=at_least(0.8, "stabkit's choice: a clear order"),
         scale="difference",
         tell=Tell(lambda value: f"rank correlation {value:.3f}"),
         find=follows,
@@ -263,16 +263,17 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     Claim(
         key="bound-decides",
-        sentence="Training fails where the theorem's sum is large (our reading: the paper bounds the update by it).",
+        sentence="Training fails where the theorem's sum is large (stabkit's reading; the paper bounds the update by "
+        "it).",
         source="DeepNet §2 and §3.2",
         weight="ours",
-        test="α and β scaled: share on the right side of a level of the theorem's sum that the runs at all other "
-        "factors give, mean of the failing and the training runs'; beside it what β/α alone and the measured ‖ΔF‖ do",
-        threshold=at_least(0.75, "ours: three in four, by 95 % intervals on either side"),
+        test="α and β scaled: share of runs on the right side of a level of the theorem's sum, fitted on the runs at "
+        "all other factors; mean of failing and training runs; for comparison β/α alone and the measured ‖ΔF‖",
+        threshold=at_least(0.75, "stabkit's choice: three in four, with 95 % intervals on both sides"),
         scale="difference",
         tell=Tell(lambda value: f"{value:.0%}"),
         find=parted,
-        needs="five pairs of factors on α and β, among them some that fail and some that train",
+        needs="five pairs of factors on α and β, some that fail and some that train",
         command="stabkit ablate --grid --seeds 0,1",
         methods=("deepnorm",),
     ),

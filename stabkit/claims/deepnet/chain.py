@@ -34,8 +34,8 @@ from stabkit.storage.store import Run
 
 BEGAN = ClaimPart("start", "before any update")
 FALL = ClaimPart("fall", "fall in training")
-TEN_FOLD = at_least(10.0, "ours: ten-fold")
-GONE = f"the tool's one limit for a vanished gradient; {SEEN}"
+TEN_FOLD = at_least(10.0, "stabkit's choice: ten-fold")
+GONE = f"stabkit's limit for a vanished gradient; {SEEN}"
 
 
 gradients = Tell(lambda value: short(value, 1) if value > LOWEST else "0")
@@ -114,8 +114,8 @@ CLAIMS: tuple[Claim, ...] = (
         "exploded; it is there at the start.",
         source="DeepNet §2",
         weight="central",
-        test="Post-LN without warm-up, 18 layers or more, of runs whose ratio vanishes: is the first/last decoder "
-        "gradient ratio there before any update, and how many times less is it at its lowest",
+        test="Post-LN without warm-up, 18 layers or more, runs whose ratio vanishes: has the first/last decoder "
+        "gradient ratio vanished before any update, and how many times lower is it at its lowest",
         threshold=at_least(VANISHED, GONE),
         parts=(BEGAN, FALL),
         tell=gradients,
@@ -156,7 +156,7 @@ CLAIMS: tuple[Claim, ...] = (
         source="DeepNet §2, Fig. 3(b) and 3(c)",
         weight="central",
         test="Post-LN without warm-up, 18 layers or more: greatest mean LN input over that at step 0",
-        threshold=at_least(GROWN, "ours: half as large again"),
+        threshold=at_least(GROWN, "stabkit's choice: 1.5 times as large"),
         tell=Tell(lambda value: f"{short(value, 3)}-fold"),
         find=numbers(_growth_of, P, where=cold_and_deep),
         needs="Post-LN without warm-up at 18 layers or more",
@@ -169,7 +169,7 @@ CLAIMS: tuple[Claim, ...] = (
         source="DeepNet §2, Fig. 3(b) and 3(c)",
         weight="side",
         test="Post-LN-init without warm-up, 18 layers or more: greatest mean LN input over that at step 0",
-        threshold=at_most(GROWN, "ours: not half as large again, the limit for large ones too"),
+        threshold=at_most(GROWN, "stabkit's choice: less than 1.5 times as large, also the limit for large ones"),
         tell=Tell(lambda value: f"{short(value, 3)}-fold"),
         find=numbers(_growth_of, INIT, where=cold_and_deep),
         needs="Post-LN-init without warm-up at 18 layers or more",
@@ -182,8 +182,8 @@ CLAIMS: tuple[Claim, ...] = (
         source="DeepNet §2, Fig. 3(b) and 3(c)",
         weight="side",
         test="greatest mean LN input without warm-up, 18 layers or more: Post-LN's over Post-LN-init's, both in √d; "
-        "beside it Post-LN's before any update, for much of it is there at once",
-        threshold=at_least(1.25, "ours: a quarter larger than where the same figure shows proper initialisation"),
+        "for comparison Post-LN's before any update, which is already large",
+        threshold=at_least(1.25, "stabkit's choice: a quarter larger than the figure's proper initialisation"),
         tell=closely,
         find=numbers(largest_ln_input, P, INIT, where=cold_and_deep, beside=told_ln_inputs),
         needs="Post-LN and Post-LN-init without warm-up at 18 layers or more",
@@ -208,8 +208,8 @@ CLAIMS: tuple[Claim, ...] = (
         sentence="18L-18L Post-LN does not train; Post-LN-init does.",
         source="DeepNet §2, Fig. 2(c)",
         weight="central",
-        test="outcomes at 18L-18L without warm-up: share of the seeds in which the one is stuck or diverges and the "
-        "other trains",
+        test="outcomes at 18L-18L without warm-up: share of the seeds in which Post-LN is stuck or diverges and "
+        "Post-LN-init trains",
         find=shares(fails_but_other_trains, P, INIT, where=lambda cell: cell.depth == (18, 18) and cell.warmup == 0),
         needs="Post-LN and Post-LN-init at 18L-18L without warm-up, long enough to judge",
         command=NO_WARMUP,

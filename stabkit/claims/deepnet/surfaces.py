@@ -135,18 +135,18 @@ def local_optimum(drawn: Landscape) -> list[Measurement]:
 
 MUCH = at_least(
     0.10,
-    "ours: one point in ten, where a bowl has none; Σ|Δ²L|/Σ|ΔL|, told beside it, cannot judge, for it has a floor: "
-    "0.08 for a parabola of 51 points",
+    "stabkit's choice: one point in ten; a bowl has none. Σ|Δ²L|/Σ|ΔL| is reported too but cannot judge, as it has a "
+    "floor: 0.08 for a parabola of 51 points",
 )
-DIRECTION = "ours: one point in twenty, about what another direction makes of it"
+DIRECTION = "stabkit's choice: one point in twenty, about the effect of another direction"
 CLAIMS: tuple[Claim, ...] = (
     Claim(
         key="surface-smoother",
         sentence="The loss surface of DeepNet is much smoother than Post-LN's.",
         source="DeepNet §1, Fig. 1",
         weight="central",
-        test="share of negative curvature of cuts along each one's own filter-normalised directions, the papers' "
-        "normalisation: Post-LN's less DeepNorm's",
+        test="share of negative curvature of cuts along each method's own filter-normalised directions, the papers' "
+        "normalisation: Post-LN's minus DeepNorm's",
         threshold=MUCH,
         scale="difference",
         tell=points,
@@ -157,10 +157,10 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     Claim(
         key="surface-one-ruler",
-        sentence="By one method's directions for both, too, DeepNet's surface is much smoother (our reading).",
+        sentence="Also along one method's directions for both, DeepNet's surface is much smoother (stabkit's reading).",
         source="DeepNet §1, Fig. 1",
         weight="ours",
-        test="share of negative curvature of cuts along the same absolute directions: Post-LN's less DeepNorm's",
+        test="share of negative curvature of cuts along the same absolute directions: Post-LN's minus DeepNorm's",
         threshold=MUCH,
         scale="difference",
         tell=points,
@@ -174,7 +174,7 @@ CLAIMS: tuple[Claim, ...] = (
         sentence="Post-LN's loss landscape is less smooth with increasing depth.",
         source="DeepNet §3.3, Fig. 5",
         weight="side",
-        test="share of negative curvature in the plane of the path: Post-LN's at the deepest model less that at the "
+        test="share of negative curvature in the plane of the path: Post-LN's at the deepest model minus that at the "
         "shallowest",
         threshold=at_least(0.05, DIRECTION),
         scale="difference",
@@ -189,7 +189,7 @@ CLAIMS: tuple[Claim, ...] = (
         sentence="DeepNet's loss landscape tends to be equally smooth across depths.",
         source="DeepNet §3.3, Fig. 5",
         weight="side",
-        test="share of negative curvature in the plane of the path: DeepNorm's greatest less its least, over the "
+        test="share of negative curvature in the plane of the path: DeepNorm's highest minus its lowest, over the "
         "depths",
         threshold=at_most(0.05, DIRECTION),
         scale="difference",
@@ -204,7 +204,7 @@ CLAIMS: tuple[Claim, ...] = (
         sentence="Post-LN is easier to be stuck in a spurious local optimum.",
         source="DeepNet §3.3, Fig. 5",
         weight="central",
-        test="outcomes of the runs drawn: share of the seeds in which Post-LN is stuck (at the unigram loss, and flat) "
+        test="outcomes of the runs shown: share of the seeds in which Post-LN is stuck (at the unigram loss, and flat) "
         "and DeepNorm trains",
         find=local_optimum,
         needs="surfaces of Post-LN and DeepNorm at one depth and seed, after runs long enough to judge",

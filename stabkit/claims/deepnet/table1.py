@@ -28,7 +28,7 @@ ROWS: dict[str, str] = {
     "deepnorm": "++++",
 }
 """{method: + where the paper gives BLEU and − where it says diverged, at DEPTHS}."""
-HALF = "the paper lays ReZero's divergence to half precision (§5); these runs are in single or double"
+HALF = "the paper attributes ReZero's divergence to half precision (§5); these runs use single or double precision"
 COMMAND = "stabkit sweep --models papers --depths 6,18,50,100 --steps 250 --warmup 0"
 
 
@@ -68,7 +68,7 @@ CLAIMS: tuple[Claim, ...] = tuple(
         sentence=_sentence(method, pattern),
         source="DeepNet §5, Table 1",
         weight=_weight(method),
-        test="every depth of the row: share of the seeds that train where the paper gives BLEU, that are stuck or "
+        test="every depth of the row: share of the seeds that train where the paper gives BLEU, and are stuck or "
         "diverge where it says diverged",
         find=_row(method, pattern),
         needs=f"{label(method, {})} at 6, 18, 50 or 100 layers a side, long enough to be judged",

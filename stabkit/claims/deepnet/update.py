@@ -152,13 +152,13 @@ def initialisation(runs: Sequence[Run]) -> list[Measurement]:
             number = at("update", "state", step)
             low = centre(cell.values(INIT, number).values())
             top = SATURATED * math.sqrt(2 * cell.of(INIT)[0].spec.model.hidden) if cell.of(INIT) else math.inf
-            beyond = f"both are beyond {SATURATED:g} of √(2d), where any two are alike" if low > top else ""
+            beyond = f"both are beyond {SATURATED:g} of √(2d), where all methods look alike" if low > top else ""
             values = cell.ratio(P, INIT, number)
             measurements.append(cell.measured(values, P, INIT, when=at_update(step), part=SMALL, beyond=beyond))
         if cold_and_deep(cell):
             shares = [_middle(cell.values(method, jump)) for method in (INIT, P)]
             beside = f"{shares[0]} of the way in one update against {shares[1]}"
-            limit = at_most(0.5, "ours: half the jump, as for warm-up")
+            limit = at_most(0.5, "stabkit's choice: half the jump, as for warm-up")
             more = {"part": SMOOTH, "threshold": limit, "beside": beside}
             window = Spot("updates-1-16", "updates 1–16")
             measurements.append(cell.measured(cell.ratio(INIT, P, jump), P, INIT, when=window, **more))
@@ -176,8 +176,8 @@ def kept(run: Run) -> float:
 def told_standstill(cell: ClaimCell) -> str:
     """`0.02 an update, Post-LN-init 0.9, 0.3 an update`."""
     other = [_middle(cell.values(INIT, number)) for number in (kept, _later)]
-    init = f"{cell.label(INIT)} {other[0]}, {other[1]} an update" if cell.of(INIT) else ""
-    return listed(f"{_middle(cell.values(P, _later))} an update", init)
+    init = f"{cell.label(INIT)} {other[0]}, {other[1]} per update" if cell.of(INIT) else ""
+    return listed(f"{_middle(cell.values(P, _later))} per update", init)
 
 
 def _middle(values: Mapping[int, float]) -> str:
@@ -204,9 +204,9 @@ CLAIMS: tuple[Claim, ...] = (
         sentence="With depth Post-LN's model update explodes; DeepNet's does not.",
         source="DeepNet §3.3, Fig. 4",
         weight="central",
-        test="exponents of ‖ΔF‖ ∝ N^p at the reference step, over 6 to 50 layers: Post-LN's less DeepNorm's (less "
-        "nothing where DeepNorm's falls)",
-        threshold=at_least(0.25, "ours: over 6 to 50 layers 1.7 times the growth"),
+        test="exponents of ‖ΔF‖ ∝ N^p at the reference step, over 6 to 50 layers: Post-LN's minus DeepNorm's (minus "
+        "0 where DeepNorm's falls)",
+        threshold=at_least(0.25, "stabkit's choice: 1.7 times the growth over 6 to 50 layers"),
         scale="difference",
         tell=signed,
         find=growth,
@@ -232,7 +232,7 @@ CLAIMS: tuple[Claim, ...] = (
         source="DeepNet §3.2, Fig. 4",
         weight="ours",
         test="deviation over the seeds of log ‖ΔF‖ at the reference step, under warm-up: Post-LN's over DeepNorm's",
-        threshold=at_least(1.5, "ours: half as far apart again"),
+        threshold=at_least(1.5, "stabkit's choice: 1.5 times as far apart"),
         find=steadier,
         needs="Post-LN and DeepNorm at one depth in three seeds or more, with warm-up",
         command=SWEEP,
@@ -244,7 +244,7 @@ CLAIMS: tuple[Claim, ...] = (
         source="DeepNet §3.3, Fig. 4",
         weight="central",
         test="DeepNorm's exponent of ‖ΔF‖ ∝ N^p at the reference step, over 6 to 50 layers, up or down",
-        threshold=at_most(NEARLY, "ours: N^0.25 is a factor of 1.7 over 6 to 50 layers"),
+        threshold=at_most(NEARLY, "stabkit's choice: N^0.25 is a factor of 1.7 over 6 to 50 layers"),
         scale="difference",
         tell=power_of_n,
         find=constant,
@@ -257,9 +257,9 @@ CLAIMS: tuple[Claim, ...] = (
         sentence="‖ΔF‖ grows no faster with depth than the theorem's sum over the sub-layers' ‖Δθ‖.",
         source="DeepNet §3.2, Theorems 2 and 3",
         weight="central",
-        test="exponent of ‖ΔF‖ less that of the theorem's sum over the measured ‖Δθ‖, over 6 to 50 layers (an exponent "
-        "above is evidence, no refutation: the bound has a free constant)",
-        threshold=at_most(0.1, "ours: a factor of 1.2 over 6 to 50 layers"),
+        test="exponent of ‖ΔF‖ minus that of the theorem's sum over the measured ‖Δθ‖, over 6 to 50 layers (a higher "
+        "exponent is evidence, not a refutation: the bound has a free constant)",
+        threshold=at_most(0.1, "stabkit's choice: a factor of 1.2 over 6 to 50 layers"),
         scale="difference",
         tell=signed,
         find=bound,
@@ -276,7 +276,7 @@ CLAIMS: tuple[Claim, ...] = (
         "Post-LN-init's. Smooth: largest single update's share of the way that the output goes in the first 16, "
         "Post-LN-init's over Post-LN's",
         parts=(SMALL, SMOOTH),
-        threshold=at_least(1.25, "ours: a quarter larger"),
+        threshold=at_least(1.25, "stabkit's choice: a quarter larger"),
         tell=closely,
         find=initialisation,
         needs="Post-LN and Post-LN-init without warm-up at 18 layers or more",
@@ -288,9 +288,9 @@ CLAIMS: tuple[Claim, ...] = (
         sentence="After its exploding start Post-LN hardly moves.",
         source="DeepNet §2, Fig. 3(a)",
         weight="central",
-        test="Post-LN's ‖ΔF‖ per update, mean of steps 50–100, no warm-up, over that of its first update; beside it "
-        "Post-LN-init, which trains",
-        threshold=at_most(0.1, "ours: “hardly” is a tenth of its first update"),
+        test="Post-LN's ‖ΔF‖ per update, mean of steps 50–100, no warm-up, over that of its first update; for "
+        "comparison Post-LN-init, which trains",
+        threshold=at_most(0.1, "stabkit's choice: “hardly” is a tenth of its first update"),
         tell=Tell(unit="of its first"),
         find=numbers(kept, P, where=cold_and_deep, beside=told_standstill),
         needs="Post-LN without warm-up at 18 layers or more, 100 steps",
@@ -304,7 +304,7 @@ CLAIMS: tuple[Claim, ...] = (
         weight="central",
         test="largest single update's share of the way that the output goes in the first 16, 18 layers or more: with "
         "warm-up over without",
-        threshold=at_most(0.5, "ours: half the jump"),
+        threshold=at_most(0.5, "stabkit's choice: half the jump"),
         find=smooth,
         needs="Post-LN at 18 layers or more with and without warm-up",
         command=BOTH,

@@ -90,11 +90,11 @@ PICTURE: RunPicture = Picture(
     short="α and β scaled",
     room="ablation",
     caption="DeepNet Fig. 9 (journal version), validation loss for BLEU.",
-    see="Where the loss stays low around 1, α or β may be off by that factor; at 1 the method is itself.",
+    see="The range of low loss around 1 shows how wrong α or β may be; 1 is the method itself.",
     read=(
         Note(
             "The paper: a small factor on α or a large one on β destabilises, a large factor on α or a small one on β "
-            "undermines performance. On the dashed line nothing is learnt."
+            "undermines performance. On the dashed line the model has learnt nothing."
         ),
         Note("Seeds: median and band.", ("band",)),
     ),

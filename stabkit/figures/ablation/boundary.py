@@ -131,7 +131,7 @@ def title(runs: Sequence[Run]) -> str:
                 f"{name}: a level of the theorem's sum, taken from the other factors' runs, puts {edge} on the right "
                 f"side{told(group)}"
             )
-    return "The theorem's sum over the plane of factors, beside what was measured"
+    return "The theorem's sum over the plane of factors, compared with measurements"
 
 
 def told(rows: pd.DataFrame) -> str:
@@ -170,7 +170,7 @@ def draw(frame: pd.DataFrame) -> Figure | None:
     handles = [Line2D([], [], color=style.INK, linestyle="", label=word, **MARKS[word]) for word in shown]
     handles.append(Line2D([], [], color=style.INK, linewidth=0.7, alpha=0.7, label="equal predicted update"))
     if any(border(group) for _, group in planes):
-        handles.append(Line2D([], [], color=style.INK, linewidth=2, label="border that parts best"))
+        handles.append(Line2D([], [], color=style.INK, linewidth=2, label="border that separates best"))
     handles.append(Line2D([], [], color=style.INK, linewidth=0.8, linestyle=(0, (2, 2)), label="unigram loss"))
     style.legend(figure, handles, ncols=7, handlelength=1.8)
     return figure
@@ -253,16 +253,16 @@ PICTURE: RunPicture = Picture(
     room="ablation",
     caption="DeepNet §3.2, Theorems 2 and 3 (journal version), in the plane of Fig. 9.",
     see=(
-        "Left: every run by its factors; thin lines join factors for which the theorem predicts the same update, named "
-        "in multiples of the method's own and extrapolated from the sums at factors of 1."
+        "Left: every run at its factors. Thin lines join factors with the same predicted update, labelled as "
+        "multiples of the method's own and extrapolated from the sums at factors of 1."
     ),
     read=(
         Note(
-            "The thick line is the level that best parts the runs that fail from those that train. The title counts, "
-            "for every pair of factors, by the level that the runs at the other pairs give, of the sum, of β/α alone "
-            "and of the measured ‖ΔF‖. Middle and right: what was measured against each run's own sum; grey line: "
-            "proportional. If the bound alone decided, all runs of a panel would lie on one curve: runs off it are "
-            "exceptions."
+            "The thick line is the level that best separates runs that fail from runs that train. The title counts "
+            "right predictions: each pair of factors is judged by the level from the other pairs, for the sum, for "
+            "β/α alone and for the measured ‖ΔF‖. Middle and right: measurements against each run's own sum; grey "
+            "line: proportional. If the bound alone decided, all runs of a panel would lie on one curve; runs off "
+            "the curve are exceptions."
         ),
     ),
     columns=scales.COLUMNS,

@@ -40,7 +40,7 @@ class Axis:
 
 AXES = (
     Axis("learning rate", "learning rate {}", "train.lr"),
-    Axis("tokens a batch", "{} tokens a batch", "train.max_tokens", ("task.digest",)),
+    Axis("tokens per batch", "{} tokens per batch", "train.max_tokens", ("task.digest",)),
     Axis("hidden size", "hidden size {}", "model.hidden", ("model.ffn", "model.heads")),
 )
 LABELS = {axis.name: axis.name for axis in AXES} | {"hidden size": "hidden size d"}
@@ -132,7 +132,7 @@ def title(runs: Sequence[Run]) -> str:
 
 
 def words(axis: object, value: str) -> str:
-    """`1024 tokens a batch`."""
+    """`1024 tokens per batch`."""
     return next(each.words for each in AXES if each.name == axis).format(value)
 
 
@@ -188,8 +188,8 @@ PICTURE: RunPicture = Picture(
     see="The validation loss at the end, all settings but one the same; a run that diverged is a ✕.",
     read=(
         Note(
-            "Equally many updates, so a larger batch has seen more text. The validation text is cut into batches as "
-            "training's is: across batch sizes it is not exactly the same sentences, and its dashed unigram loss is "
+            "All runs have the same number of updates, so a larger batch sees more text. Validation text is batched "
+            "like training text, so batch sizes do not use exactly the same sentences; the dashed unigram loss is "
             "their median."
         ),
     ),
@@ -199,6 +199,6 @@ PICTURE: RunPicture = Picture(
     draw=draw,
     title=title,
     alt=alt,
-    none="Neither the learning rate nor the batch nor the width was varied by itself.",
+    none="No run varies the learning rate, the batch or the width alone.",
     optional=True,
 )

@@ -63,7 +63,7 @@ def title(runs: Sequence[Run]) -> str:
     frame = scales.frame(runs)
     planes = scales.groups(frame)
     if not planes:
-        return "What becomes of a method whose α and β are scaled"
+        return "Outcome of a method with scaled α and β"
     return scales.sentence(frame, *planes[0])
 
 
@@ -171,13 +171,13 @@ PICTURE: RunPicture = Picture(
     short="α × β, heat maps",
     room="ablation",
     caption="DeepNet Fig. 9 (journal version), with α and β scaled together.",
-    see="A cell is a pair of factors; 1, 1 is the method itself.",
+    see="Each cell is a pair of factors; 1, 1 is the method itself.",
     read=(
         Note(
-            "Dark is where it hurts: a high loss, a large first update, LN inputs that grow, a gradient that vanishes "
-            "on its way down. The theorem's sum is for the measured ‖Δθ‖ of update 1, over that of the method itself. "
-            "The first update is shown because later ones saturate: ‖ΔF‖ cannot pass 2√d, and uncorrelated outputs are "
-            "√(2d) apart, whatever the factors."
+            "Dark is bad: a high loss, a large first update, LN inputs that grow, a gradient that vanishes "
+            "on its way down. The theorem's sum uses the measured ‖Δθ‖ of update 1, relative to the method itself. "
+            "The first update is shown because later ones saturate: ‖ΔF‖ cannot exceed 2√d, and uncorrelated "
+            "outputs are √(2d) apart, for all factors."
         ),
     ),
     columns=scales.COLUMNS,

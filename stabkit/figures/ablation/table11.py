@@ -154,11 +154,12 @@ PICTURE: RunPicture = Picture(
     caption=(
         "DeepNet Table 11 (journal version): 42.4 BLEU; − DeepNorm: diverged; − Init: 42.2. Validation loss for BLEU."
     ),
-    see="A dot is a run, a bar the median of its seeds; left is better.",
+    see="Each dot is a run, each bar the median of its seeds; left is better.",
     read=(
         Note(
-            "On the dashed line nothing is learnt. The paper's two sentences (without DeepNorm it diverges, without "
-            "the initialisation it is slightly worse) are judged among the claims, run by run, and say where they hold."
+            "On the dashed line the model has learnt nothing. The claims test the paper's two sentences (without "
+            "DeepNorm it diverges, without the initialisation it is slightly worse) run by run, and say where they "
+            "hold."
         ),
     ),
     columns=COLUMNS,

@@ -94,7 +94,7 @@ def alt(frame: pd.DataFrame) -> str:
         values = ", ".join(short(float(last[link.column])) for link in LINKS)
         parts.append(f"{listed(label, depth, condition)} seed {seed}: {values}")
     more = f" and {len(parts) - 16} more" if len(parts) > 16 else ""
-    return f"Small curves of the chain, a row a run; last values of its four links. {'; '.join(parts[:16])}{more}."
+    return f"Small curves of the chain, one row per run; last values of its four links. {'; '.join(parts[:16])}{more}."
 
 
 def draw(frame: pd.DataFrame) -> Figure:
@@ -186,10 +186,10 @@ PICTURE: RunPicture = Picture(
     short="The chain, drawn",
     room="chain",
     caption="DeepNet §2 (journal version): the chain of Fig. 3(a) to 3(d), one row a run.",
-    see="Where the rows of stuck runs differ from those of training ones, there the chain breaks.",
+    see="The chain breaks where the rows of stuck runs differ from those of runs that train.",
     read=(
         Note(
-            "Each row is one run, each column one link, on one scale down the column; dotted: 1. The number is the "
+            "Each row is one run, each column one link with one common scale; dotted: 1. The number is the "
             "link's last value."
         ),
     ),

@@ -44,7 +44,7 @@ LINKS: dict[LinkName, str] = {
 }
 COLUMNS = (*FACTS, "link", "step", "last")
 NEVER = -1
-STEP = "first step at which the link is beyond its limit"
+STEP = "first step at which the link exceeds its limit"
 
 
 def first(run: Run, link: LinkName) -> int | None:
@@ -109,9 +109,9 @@ def sentence(runs: Sequence[Run]) -> str:
     parts.append(f"LN inputs grew by half in {len(grown)}")
     end = ""
     if not any(run.outcome.word in ("stuck", "diverged") for run in runs):
-        end = "; none of them was judged to fail, so this is no verdict on the chain"
+        end = "; none of them was judged to fail, so this says nothing about the chain"
     elif gone and not lost:
-        end = ": the gradient is weak before the update explodes, where the paper's chain has it vanish after"
+        end = ": the gradient is weak before the update explodes; in the paper's chain it vanishes after"
     elif ordered and not gone:
         end = ": in the order of the paper's chain"
     return f"{listed(*parts[:-1])}, and {parts[-1]}{end}"
@@ -152,7 +152,7 @@ def alt(frame: pd.DataFrame) -> str:
             continue
         start, never = int((rows["step"] == 0).sum()), int((rows["step"] == NEVER).sum())
         parts.append(f"{text}: {start} before any update, {len(rows) - start - never} later, {never} never")
-    return f"First steps at which links of the chain break, a row a link. {'; '.join(parts)}."
+    return f"First steps at which links of the chain break, one row per link. {'; '.join(parts)}."
 
 
 SHADES: dict[LinkName, str] = {
@@ -275,16 +275,16 @@ PICTURE: RunPicture = Picture(
     short="Which link breaks, and when",
     room="chain",
     caption="DeepNet §2 (journal version), the chain of causes: not drawn in the paper.",
-    see="empty tracks but the first: the output moves, and no other link goes beyond its limit",
+    see="only the first track has bars: the output moves, and no other link exceeds its limit",
     here=counts,
     read=(
         Note(
-            "A bar begins at the first step at which its link is beyond its limit, at 0 before any update. By the "
-            "paper's chain the bars of a run that fails would begin one after the other, from the top down."
+            "A bar begins at the first step at which its link exceeds its limit; 0 is before any update. In the "
+            "paper's chain the bars of a run that fails begin one after the other, from the top down."
         ),
         Note(
-            "Of several seeds a bar begins at the median of those that break; it is the paler the fewer of them do. ✕: "
-            "a run of the cell diverged; □: one is stuck.",
+            "With several seeds a bar begins at the median of the seeds that break; the fewer break, the paler it "
+            "is. ✕: a run of the cell diverged; □: one is stuck.",
             marks=("diverged", "stuck"),
         ),
     ),

@@ -87,7 +87,7 @@ def title(runs: Sequence[Run]) -> str:
     chosen = deepest(runs)
     last = {label: float(table[-1, -1]) for label, (_, table) in chosen.items()}
     if len(last) < 2:
-        return "What every residual sum is made of"
+        return "What each residual sum consists of"
     most, least = max(last, key=lambda key: last[key]), min(last, key=lambda key: last[key])
     depth = next(iter(chosen.values()))[0].run.spec.depth
     return (
@@ -102,7 +102,7 @@ def alt(frame: pd.DataFrame) -> str:
         f"{listed(str(label), str(depth))} {short(float(rows['share'].iloc[-1]))}"
         for (label, depth), rows in group.groupby(["label", "depth"], sort=False)
     ]
-    return f"Heat maps of shares. Of the last sum its own branch has: {'; '.join(parts)}."
+    return f"Heat maps of shares. Share of its own branch in the last sum: {'; '.join(parts)}."
 
 
 def draw(frame: pd.DataFrame) -> Figure:
@@ -139,13 +139,13 @@ PICTURE: RunPicture = Picture(
         "Liu et al. 2020 (ADMIN; Very Deep Transformers §3 builds on it), the dependency β_{i,j}; step 0, one seed."
     ),
     see=(
-        "Down: the residual sums of the decoder (of an encoder alone), from input to output; across: the sub-layers "
-        "that they are made of, the stack's input first."
+        "Rows: the residual sums of the decoder (or of an encoder-only model), from input to output. Columns: the "
+        "sub-layers that they consist of, the stack's input first."
     ),
     read=(
         Note(
             "A bright band along the diagonal: only the last few branches count, each new one displaces the others, "
-            "and a change of the weights is amplified. A broad floor: all have a say. One colour scale for all."
+            "and changes of the weights are amplified. A broad floor: all branches count. One colour scale for all."
         ),
     ),
     columns=COLUMNS,

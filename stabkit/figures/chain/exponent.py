@@ -166,11 +166,11 @@ PICTURE: RunPicture = Picture(
     see="‖ΔF‖ ∝ N^p, p fitted at each step.",
     read=(
         Note(
-            "Curves bend downwards as outputs near √(2d), where depths can no longer be told apart: compare methods at "
+            "Curves bend downwards as outputs near √(2d), where depths no longer differ: compare methods at "
             "one early step."
         ),
         Note(
-            "Several seeds: the median of the single fits, in a band from the least to the greatest of single seeds.",
+            "Several seeds: the median of the single fits, in a band from the lowest to the highest seed.",
             ("band",),
         ),
     ),

@@ -140,10 +140,10 @@ PICTURE: RunPicture = Picture(
         "0."
     ),
     see=(
-        "The same small change of every weight, before training: by how much of its length does the state after each "
-        "sub-layer move?"
+        "Every weight gets the same small change, before training. Shown: the relative change of the state after each "
+        "sub-layer."
     ),
-    read=(Note("What amplifies weights' changes here turns each update of training into a larger one."),),
+    read=(Note("A method that amplifies weight changes here also amplifies each update of training."),),
     columns=COLUMNS,
     index="sublayer",
     value="perturbation",

@@ -103,12 +103,12 @@ UPDATE_METHOD = _row(
     here=run_spans.update,
     read=(
         Note(
-            "The accumulated update against the output's own size: at √(2d) an output that ends in a norm has nothing "
-            "in common with that of step 0 (without norms there is no such bound). In the paper's chain Post-LN "
-            "without warm-up jumps at once and then stands still; warm-up or a better "
-            "initialisation make it climb step by step."
+            "The accumulated update against the output's own size. At √(2d) an output that ends in a norm has nothing "
+            "in common with that of step 0 (without norms there is no such bound). In the paper's chain, Post-LN "
+            "without warm-up jumps at once and then stays there; warm-up or a better "
+            "initialisation makes it climb step by step."
         ),
-        Note("Several seeds: the median in a band from the least to the greatest.", ("band",)),
+        Note("Several seeds: the median in a band from the lowest to the highest.", ("band",)),
     ),
     index="step",
     value="update",
@@ -116,7 +116,7 @@ UPDATE_METHOD = _row(
     rows=update.readings,
     title=run_findings.first_update,
     alt=lambda frame: (
-        f"Line chart of ‖ΔF‖ against the step, one panel a depth. At the end: {_ends(frame, 'step', 'update')}."
+        f"Line chart of ‖ΔF‖ against the step, one panel per depth. At the end: {_ends(frame, 'step', 'update')}."
     ),
     none=NO_UPDATE,
     what=lambda frame: by_step(
@@ -168,15 +168,15 @@ LN_INPUT = _row(
     name="ln_input",
     short="LN input",
     caption="DeepNet Fig. 3(b) and 3(c) (journal version).",
-    see="level lines, what enters the norms keeps the size that it began with",
+    see="level lines, the inputs of the norms keep their initial size",
     here=run_spans.ln_input,
     read=(
         Note(
-            "First what enters those after a feed-forward, then after attention. √d is the length of a normalised "
-            "state: ω√d is what stands here by construction when a branch adds nothing, so DeepNorm and ADMIN lie "
-            "higher than Post-LN without being in danger; the next figure divides that out. Of methods with the norm "
-            "elsewhere or without: the residual stream after the sub-layer, which grows with every branch that is "
-            "added."
+            "First the inputs of norms after a feed-forward, then after attention. √d is the length of a normalised "
+            "state. When a branch adds nothing, the value is ω√d by construction: DeepNorm and ADMIN lie higher "
+            "than Post-LN without being in danger; the next figure divides by ω√d. For methods with the norm "
+            "elsewhere, or without: the residual stream after the sub-layer, which grows with every added "
+            "branch."
         ),
     ),
     value="ln_input",
@@ -186,7 +186,7 @@ LN_INPUT = _row(
     arranged=_of_origins,
     title=run_findings.grown_inputs,
     alt=lambda frame: (
-        "Line charts of the norm of LN inputs against the step, one panel a depth. At the end, "
+        "Line charts of the norm of LN inputs against the step, one panel per depth. At the end, "
         + ". ".join(
             f"after {origin}: {_ends(rows, 'step', 'ln_input')}" for origin, rows in run_findings.by_origin(frame)
         )
@@ -207,7 +207,7 @@ LN_INPUT_OMEGA = _row(  # 1: the branch adds nothing; √2: branch and shortcut 
     name="ln_input_omega",
     short="LN input over ω√d",
     caption="DeepNet Fig. 3(b) and 3(c) (journal version), each sub-layer's input divided by ω√d.",
-    see="level lines near 1, the branch adds little to what its own shortcut gives",
+    see="level lines near 1, the branch adds little to its own shortcut",
     here=run_spans.lengthened,
     read=(Note("The gradient through a norm shrinks as its input grows."),),
     value="relative",
@@ -218,7 +218,7 @@ LN_INPUT_OMEGA = _row(  # 1: the branch adds nothing; √2: branch and shortcut 
     arranged=_of_origins,
     title=run_findings.lengthened_inputs,
     alt=lambda frame: (
-        "Line charts of LN inputs over ω√d against the step, one panel a depth. "
+        "Line charts of LN inputs over ω√d against the step, one panel per depth. "
         f"At the end: {_ends(frame, 'step', 'relative')}."
     ),
     none=NO_NORMS,
@@ -275,12 +275,12 @@ GRAD_NORM = _row(
     name="grad_norm",
     short="Gradient by layer",
     caption="DeepNet Fig. 3(d) (journal version).",
-    see="level, every layer learns; one that falls to the left by decades has lower layers that do not",
+    see="level, every layer learns; if it falls by decades to the left, the lower layers do not",
     here=run_spans.gradient,
     read=(
         Note("Layer 1 is the lowest."),
         Note(
-            "Several seeds: median in a band from the least to the greatest; thin dotted line: the mean over all "
+            "Several seeds: median in a band from the lowest to the highest; thin dotted line: the mean over all "
             "recorded steps.",
             ("band",),
         ),
@@ -315,9 +315,9 @@ GRAD_START = _row(
     name="grad_start",
     short="Gradient before training",
     caption="DeepNet Fig. 2(a) (journal version), all decoder layers.",
-    see="level before any update; what falls to the left here is lost by the wiring and the initialisation alone",
+    see="level before any update; a fall to the left comes from wiring and initialisation alone",
     here=run_spans.gradient,
-    read=(Note("One training batch a seed; several seeds: median in a band.", ("band",)),),
+    read=(Note("One training batch per seed; several seeds: median in a band.", ("band",)),),
     index="layer",
     value="grad_norm",
     at_start=True,
@@ -370,7 +370,7 @@ GRAD_LAST = _row(
     here=run_spans.top,
     read=(
         Note(
-            "If exploding gradients were the root of the trouble it would be the unstable method's that is large; the "
+            "If exploding gradients caused the instability, the unstable method's gradient would be large; the "
             "paper finds Post-LN-init's larger. Stacks of equal depth, or one stack."
         ),
     ),
@@ -421,12 +421,12 @@ VALIDATION_LOSS = _row(
     name="validation_loss",
     short="Validation loss",
     caption="DeepNet Fig. 2(c) (journal version); Very Deep Transformers (ADMIN) Fig. 2.",
-    see="falls below the dashed line, where a model stands that knows only how frequent each word is",
+    see="falls below the dashed line, the loss of knowing only the word frequencies",
     here=run_spans.validation,
     read=(
         Note(
-            "Label smoothing is part of both the loss and the dashed line. A run of fewer than 40 steps is read once, "
-            "at its end: it cannot be judged."
+            "Label smoothing is part of both the loss and the dashed line. A run of fewer than 40 steps is read only "
+            "at its end and cannot be judged."
         ),
     ),
     index="step",
@@ -439,7 +439,7 @@ VALIDATION_LOSS = _row(
     too_short=_read_once,
     title=run_findings.validation_ends,
     alt=run_findings.validation_alt,
-    none="No run has read its validation loss.",
+    none="No run has recorded its validation loss.",
     what=lambda frame: by_step(
         y="validation_loss",
         y_label="validation loss, nats a token",
@@ -462,12 +462,12 @@ BRANCH_RATIO = _row(
     name="branch_ratio",
     short="Branch over shortcut",
     caption="Very Deep Transformers (ADMIN), §3: the two terms of eq. 2. Decoder, step 0.",
-    see="falls like 1/√sub-layer, so that all have the same say",
+    see="falls like 1/√sub-layer, so that all sub-layers count equally",
     here=run_spans.branches,
     read=(
         Note(
             "At 1 a branch is as long as its shortcut: each sub-layer then halves what came before. Where the ratio "
-            "falls like 1/√sub-layer, all have the same say. Thin dotted: at the last step."
+            "falls like 1/√sub-layer, all sub-layers count equally. Thin dotted: at the last step."
         ),
     ),
     index="sublayer",

@@ -69,7 +69,7 @@ def grown_inputs(runs: Sequence[Run], frame: pd.DataFrame) -> str:
     grown = growth(frame) if len(frame) else frame
     grown = grown[grown["growth"] > 1.1] if len(grown) else grown
     if grown.empty:
-        return "The inputs of the layer norms" + (" stay where they began" if len(frame) else "")
+        return "The inputs of the layer norms" + (" keep their initial size" if len(frame) else "")
     most = grown.sort_values("growth", kind="stable").iloc[-1]
     where = f"{most.depth}, {most.condition}" if most.condition else most.depth
     factor = short(float(most.growth))
@@ -83,16 +83,16 @@ def lengthened_inputs(runs: Sequence[Run], frame: pd.DataFrame) -> str:
     """The greatest and the least at the end of the runs, at the deepest depth."""
     frame = curves.by_depth(frame)
     if frame.empty:
-        return "The inputs of the layer norms, over what the shortcut gives"
+        return "The inputs of the layer norms, relative to the shortcut"
     deepest = frame[frame["depth"] == frame["depth"].iloc[-1]]
     deepest = deepest[deepest["condition"] == deepest["condition"].iloc[0]]  # one condition: a fair comparison
     last = deepest.loc[deepest.groupby("run")["step"].transform("max") == deepest["step"]]
     by = last.groupby(["label", "condition"], sort=False)["relative"].median().dropna()
     if len(by) < 2:
-        return "The inputs of the layer norms, over what the shortcut gives"
+        return "The inputs of the layer norms, relative to the shortcut"
     (high, high_where), (low, low_where) = by.idxmax(), by.idxmin()
     return (
-        f"At {deepest['depth'].iloc[0]} the branches of {listed(high, high_where)} lengthen what enters a norm "
+        f"At {deepest['depth'].iloc[0]} the branches of {listed(high, high_where)} lengthen the input of a norm "
         f"{short(float(by.max()))}-fold, those of {listed(low, low_where)} {short(float(by.min()))}-fold"
     )
 
@@ -171,7 +171,7 @@ def top_gradients(runs: Sequence[Run], frame: pd.DataFrame) -> str:
             place = listed(f"{depth}L-{depth}L", condition)
             times = f"{short(float(ratio.iloc[-1]))} times Post-LN's"
             rest = [short(float(value)) for value in ratio.iloc[:-1]]
-            others = f"; at shallower places {' and '.join(rest)} times" if rest else ""
+            others = f"; at shallower depths {' and '.join(rest)} times" if rest else ""
             return f"The last layer's gradient under Post-LN-init is {times} ({place}, {when}{others})"
     return "The gradient of the last layer"
 
@@ -223,7 +223,7 @@ def sublayers_that_count(runs: Sequence[Run], frame: pd.DataFrame) -> str:
     shapes = list(dict.fromkeys(shape for shape, _ in means))
     here = {variant: value for (shape, variant), value in means.items() if shapes and shape == shapes[-1]}
     if len(here) < 2:
-        return "How long a branch is beside its shortcut"
+        return "How long a branch is relative to its shortcut"
     most, least = max(here, key=lambda key: here[key]), min(here, key=lambda key: here[key])
     whose = output_stack([shapes[-1][1]])
     return (

@@ -39,7 +39,7 @@ def update(frame: pd.DataFrame) -> str:
 def ln_input(frame: pd.DataFrame) -> str:
     growth = run_findings.growth(frame).set_index(CURVE)["growth"]
     told = span(growth.groupby(level=CURVE, sort=False).max(), " times")
-    return f"at most {told} their first length" if told else ""
+    return f"at most {told} their initial length" if told else ""
 
 
 def lengthened(frame: pd.DataFrame) -> str:

@@ -68,7 +68,7 @@ def alt(frame: pd.DataFrame) -> str:
         where = listed(rows["label"][0], rows["condition"][0], rows["depth"][0])
         ends.append(f"{where} ends at {short(points.median([value for _, value in last.values()]))}")
     extra = f" and {len(ends) - 16} more" if len(ends) > 16 else ""
-    return f"Line chart of ‖ΔF‖ against the step, one panel a method. {'; '.join(ends[:16])}{extra}."
+    return f"Line chart of ‖ΔF‖ against the step, one panel per method. {'; '.join(ends[:16])}{extra}."
 
 
 def draw(frame: pd.DataFrame) -> Figure:
@@ -168,17 +168,17 @@ PICTURE: RunPicture = Picture(
     here=run_spans.update,
     read=(
         Note(
-            "Each panel is one method on the same scale; the heavier the line, the deeper the model. "
+            "Each panel is one method, on a common scale; the heavier the line, the deeper the model. "
             "At √(2d) an output that ends in a norm has nothing left in common with that of step 0 (without norms "
-            "there is no such bound); without warm-up every curve gets there, and how soon is what differs."
+            "there is no such bound). Without warm-up every curve gets there; what differs is how soon."
         ),
         Note(
-            "Several seeds: the median of those still finite, in a band from the least to the greatest; one seed: a "
+            "Several seeds: the median of those still finite, in a band from the lowest to the highest; one seed: a "
             "thin line.",
             ("band",),
         ),
         Note("✕: diverged, at its last finite value.", ("diverged",)),
-        Note("Step 0 is 0 by definition and has no place on a logarithmic axis."),
+        Note("Step 0 is 0 by definition, so a logarithmic axis cannot show it."),
     ),
     columns=COLUMNS,
     index="step",

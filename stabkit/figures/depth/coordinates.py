@@ -30,7 +30,7 @@ def alt(frame: pd.DataFrame) -> str:
     parts = []
     for label, rows in frame.groupby("label", sort=False):
         parts.append(f"{label}: " + ", ".join(f"{r['width']}: {short(r['size'])}" for r in rows.to_dict("records")))
-    return f"Chart of sizes a coordinate against the width, both logarithmic. {'; '.join(parts)}."
+    return f"Chart of sizes per coordinate against the width, both logarithmic. {'; '.join(parts)}."
 
 
 def draw(frame: pd.DataFrame) -> Figure:
@@ -46,7 +46,7 @@ def draw(frame: pd.DataFrame) -> Figure:
         ends.append((float(np.asarray(rows["size"])[-1]), str(name), style.INK, ""))
     label_ends(axes, ends, 0.06)
     axes.set_xlabel("width d")
-    axes.set_ylabel("size a coordinate")
+    axes.set_ylabel("size per coordinate")
     return figure
 
 
@@ -54,12 +54,12 @@ PICTURE: Picture[Coordinates] = Picture(
     name="coordinates",
     short="Coordinates over width",
     room="depth",
-    caption="The coordinate check of μP (Yang et al. 2021) with its law in the width.",
-    see="A flat line keeps its size over width; one that rises or falls needs another rate or scale when wider.",
+    caption="The coordinate check of μP (Yang et al. 2021), with its law in width.",
+    see="A flat line keeps its size over width; a rising or falling one needs another rate or scale at larger width.",
     read=(
         Note(
-            "Root mean squares a coordinate, geometric means over seeds; of scores their length. Δ: what the first "
-            "update, or all of them, moved it by."
+            "Root mean square per coordinate, geometric mean over seeds; for scores their length. Δ: the change by the "
+            "first update, or by all of them."
         ),
     ),
     columns=COLUMNS,
@@ -72,5 +72,5 @@ PICTURE: Picture[Coordinates] = Picture(
         "cannot tell": "Coordinates over width",
     }[found.verdict],
     alt=alt,
-    none="No number was found at two widths.",
+    none="No number was recorded at two widths.",
 )

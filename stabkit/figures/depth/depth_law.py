@@ -151,7 +151,7 @@ def lines(frame: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
 def alt(frame: pd.DataFrame) -> str:
     texts = [f"{name}: {law(own.iloc[0])}" for name, own in lines(frame)]
     more = f"; and {len(texts) - 16} more" if len(texts) > 16 else ""
-    return f"Quality against depth, logarithmic, with a fitted line a method. {'; '.join(texts[:16])}{more}."
+    return f"Quality against depth, logarithmic, with a fitted line per method. {'; '.join(texts[:16])}{more}."
 
 
 def draw(frame: pd.DataFrame) -> Figure:
@@ -227,17 +227,17 @@ PICTURE: RunPicture = Picture(
     room="depth",
     caption="DeepNet Fig. 8: L(d) = A log d + B, average BLEU on OPUS-100 at 12 to 1,000 layers.",
     see=(
-        "Points are the means of the seeds that train at every depth fitted, bars from least to greatest; the line is "
-        "least squares through them, A a factor e of depth."
+        "Points are means of the seeds that train at every fitted depth, bars from lowest to highest. The line is "
+        "least squares through the points; A is its gain for a factor e of depth."
     ),
     read=(
         Note(
-            "Left out, and marked at their depths: runs that are stuck (a square) or diverged (✕, at the edge), and "
-            "those of seeds that do not train, or were not run, at every depth (small dots), for a mean over other "
-            "seeds is no comparison.",
+            "Not fitted, but marked at their depths: runs that are stuck (a square) or diverged (✕, at the edge), and "
+            "runs of seeds that do not train, or were not run, at every depth (small dots), because means over "
+            "different seeds cannot be compared.",
             ("diverged", "stuck"),
         ),
-        Note("More BLEU is better; of the loss, less."),
+        Note("Higher BLEU is better; so is a lower loss."),
     ),
     columns=COLUMNS,
     value="quality",

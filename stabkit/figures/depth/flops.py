@@ -157,7 +157,7 @@ def alt(frame: pd.DataFrame) -> str:
         scored = f"BLEU {score:.1f}" if math.isfinite(score) else ""
         texts.append(listed(f"{model.name} {flops_text(model.flops)} FLOPs", model.condition, f"loss {loss}", scored))
     more = f"; and {len(texts) - 24} more" if len(texts) > 24 else ""
-    return f"Quality against training FLOPs, a point a model. {'; '.join(texts[:24])}{more}."
+    return f"Quality against training FLOPs, one point per model. {'; '.join(texts[:24])}{more}."
 
 
 def flops_text(value: float) -> str:
@@ -286,15 +286,15 @@ PICTURE: RunPicture = Picture(
     room="depth",
     caption="DeepNet Table 4: Post-LN 12L-12L, DeepNet 90L-6L and 48L-48L given similar training FLOPs, OPUS-100.",
     see=(
-        "A point is a model, the mean of its seeds with a bar from least to greatest; models one above the other cost "
+        "Each point is a model, the mean of its seeds with a bar from lowest to highest. Models above each other cost "
         "the same to train."
     ),
     read=(
         Note(
-            "FLOPs are 6·N·D: N parameters without embeddings, D updates times tokens a batch. Only models within 15 % "
-            "of each other are comparable."
+            "FLOPs are 6·N·D: N parameters without embeddings, D updates times tokens per batch. Only models within "
+            "15 % of each other are comparable."
         ),
-        Note("A diverged model is a ✕ at the edge, a stuck one a square.", ("diverged", "stuck")),
+        Note("A diverged model is a ✕ at the edge, a stuck model a square.", ("diverged", "stuck")),
     ),
     columns=COLUMNS,
     value="validation_loss",

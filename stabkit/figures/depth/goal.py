@@ -68,8 +68,8 @@ def title(runs: Sequence[Run]) -> str:
     seeds = "one seed" if line.seeds == 1 else f"{line.least:.2f} to {line.greatest:.2f} over {line.seeds} seeds"
     theory = f", and the theorem's own sum gives N^{line.predicted:.2f}" if np.isfinite(line.predicted) else ""
     return (
-        f"What one SGD step moves {line.label}'s output by grows as N^{line.exponent:.2f} ({listed(layers, seeds)}), "
-        f"where GOAL asks for N^0{theory}"
+        f"One SGD step's effect on {line.label}'s output grows as N^{line.exponent:.2f} ({listed(layers, seeds)}); "
+        f"GOAL asks for N^0{theory}"
     )
 
 
@@ -142,14 +142,14 @@ PICTURE: RunPicture = Picture(
     short="GOAL of DeepNet §3.3",
     room="depth",
     caption="DeepNet §3.3, GOAL: not drawn in the paper.",
-    see="level, the GOAL that α and β are derived from: one SGD step moves the output as far at every depth",
+    see="level, as the GOAL behind α and β asks: one SGD step moves the output equally far at every depth",
     here=here,
     read=(
         Note(
-            "Drawn: ‖ΔF‖/η over its value in the shallowest model, a thin line a seed, points their median. Dotted: "
-            "what the theorem makes of the same steps (2 and 3 of the measured ‖Δθ‖, 4 of η alone), over its own value "
-            "there; it bounds ‖ΔF‖ up to a constant, so growth beyond it is evidence that the bound's terms leave "
-            "something out, no refutation."
+            "Drawn: ‖ΔF‖/η over its value in the shallowest model, one thin line per seed, points their median. "
+            "Dotted: the theorem's prediction for the same steps (2 and 3 from the measured ‖Δθ‖, 4 from η alone), "
+            "over its own value there. It bounds ‖ΔF‖ up to a constant; growth beyond it suggests that the bound's "
+            "terms leave something out, but does not refute it."
         ),
     ),
     columns=COLUMNS,
@@ -158,7 +158,7 @@ PICTURE: RunPicture = Picture(
     draw=draw,
     title=title,
     alt=alt,
-    none="No two depths of DeepNorm or Sub-LN hold a single step of SGD.",
+    none="No two depths of DeepNorm or Sub-LN have a single step of SGD.",
     optional=True,
     at_start=True,
     single_steps=True,

@@ -66,8 +66,8 @@ def title(runs: Sequence[Run]) -> str:
     depth, label, hidden = gap.index[-1]
     tied, name = (short(float(wide.loc[gap.index[-1], side])) for side in (True, False))
     return (
-        f"At width {hidden} {label} begins at a loss of {tied} with tied embeddings, of {name} with a softmax of its "
-        f"own ({depth})"
+        f"At width {hidden} {label} begins at a loss of {tied} with tied embeddings, of {name} with a separate "
+        f"softmax ({depth})"
     )
 
 
@@ -117,8 +117,8 @@ PICTURE: RunPicture = Picture(
     room="depth",
     caption="Not in the papers, whose widths are 512 and 1,024.",
     see=(
-        "The probe batch's loss before any update; solid with the softmax tied to the embedding, dashed with one of "
-        "its own, drawn alike; median over seeds."
+        "The probe batch's loss before any update; solid with the softmax tied to the embedding, dashed with a "
+        "separate softmax drawn alike; median over seeds."
     ),
     read=(Note("The level line is the loss of the best constant predictor."),),
     columns=COLUMNS,

@@ -150,14 +150,14 @@ PICTURE: RunPicture = Picture(
     short="Slope of one SGD step",
     room="depth",
     caption="DeepNet §3.3, GOAL, and Theorems 2, 3 and 4 (journal version): not drawn in the paper.",
-    see="a horizontal line, one step moves the output as far at every depth",
+    see="a horizontal line, one step moves the output equally far at every depth",
     here=lambda frame: update_depth.exponents(frame, ceiling=False),
     read=(
         Note(
-            "Drawn: how far the output moves for each unit of learning rate, before any training. A horizontal line is "
+            "Drawn: how far the output moves per unit of learning rate, before any training. A horizontal line is "
             "the papers' GOAL. The order of the methods is the finding; Post-LN's exponent "
             "changes with the seed, because its tokens collapse to one direction at initialisation. Dotted: Theorem 3 "
-            "(one stack: 2) from the measured ‖Δθ‖; of Sub-LN in one stack Theorem 4. There is none of the others."
+            "(one stack: 2) from the measured ‖Δθ‖; of Sub-LN in one stack Theorem 4. Other methods have no theorem."
         ),
     ),
     columns=COLUMNS,

@@ -72,7 +72,7 @@ def by_what(frame: pd.DataFrame) -> list[tuple[str, float]]:
     spreads.append(("over all steps", r_squared(frame)))
     several = frame[frame.groupby("label")["step"].transform("size") >= 3]
     if several["label"].nunique() > 1:
-        spreads.append(("with a constant for each method", _explained(several, "label")))
+        spreads.append(("with one constant per method", _explained(several, "label")))
     return [(what, value) for what, value in spreads if not math.isnan(value)]
 
 
@@ -81,10 +81,10 @@ def title(runs: Sequence[Run]) -> str:
     frame = select(runs)
     spreads = by_what(frame)
     if not spreads:
-        return "What the theorem predicts against what was measured"
+        return "The theorem's prediction against the measurement"
     texts = [f"{value:.2f} {what}" for what, value in spreads]
     one_theorem = frame["theorem"].nunique() == 1
-    who = "With one constant the theorem explains" if one_theorem else "With a constant each the theorems explain"
+    who = "With one constant the theorem explains" if one_theorem else "With one constant each, the theorems explain"
     return f"{who} ‖ΔF‖ with R² = {', '.join(texts)}"
 
 
@@ -107,7 +107,7 @@ def draw(frame: pd.DataFrame) -> Figure:
         axes.plot(ends, level * ends, color=style.INK, linewidth=0.9, alpha=0.5)
         where = (ends[0], level * ends[0])  # the other end may lie above the panel
         axes.annotate(f"Theorem {number}", where, xytext=(4, 8), textcoords="offset points", fontsize=7)
-    axes.set_xlabel("what the theorem predicts, up to a constant")
+    axes.set_xlabel("the theorem's prediction, up to a constant")
     axes.set_ylabel("measured ‖ΔF‖, output units")
     style.legend(axes, handles, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return figure
@@ -130,13 +130,13 @@ PICTURE: RunPicture = Picture(
     caption=(
         "DeepNet Theorems 2, 3 and, under SGD, 4 (journal version), predicted against measured: not drawn in the paper."
     ),
-    see="On a line of slope 1 the theorem (2 and 3 from the ‖Δθ‖ of that step) tells ‖ΔF‖ up to a constant.",
+    see="On a line of slope 1 the theorem (2 and 3 from that step's ‖Δθ‖) predicts ‖ΔF‖ up to a constant.",
     read=(
         Note(
-            "A point is one run at one step; each theorem's line has the one that suits its points best. R² is of the "
-            "logarithms, with a constant for each theorem; it falls below 0 where the mean alone would predict better, "
-            "and over all steps it is helped by both growing in time. Left out is what lies beyond half of √(2d), "
-            "where ‖ΔF‖ bends."
+            "Each point is one run at one step; each theorem's line uses the constant that fits its points best. R² "
+            "is of the logarithms, with one constant per theorem. It is below 0 where the mean alone would predict "
+            "better; over all steps it is higher because both sides grow in time. Points beyond half of √(2d), where "
+            "‖ΔF‖ bends, are left out."
         ),
     ),
     columns=COLUMNS,

@@ -57,7 +57,7 @@ def title(tolerances: Sequence[Tolerance]) -> str:
     frame = select(tolerances)
     frame = frame[frame["known"].astype(bool)]
     if frame.empty:
-        return "The rate that each depth tolerates"
+        return "The highest stable rate at each depth"
     here = frame[frame["x"] == frame["x"].max()]
     here = here[here["panel"] == here["panel"].iloc[-1]]
     heights = here.groupby(["method", "label"], sort=False)["height"].median()
@@ -76,7 +76,7 @@ def alt(frame: pd.DataFrame) -> str:
         by_x = rows.groupby("x")["height"].median()
         values = ", ".join(f"{x}: {height_text(float(value))}" for x, value in by_x.items())
         parts.append(f"{label}, {panel}: {values}")
-    return f"Chart of the tolerated rate, both axes logarithmic. {'; '.join(parts)}."
+    return f"Chart of the highest stable rate, both axes logarithmic. {'; '.join(parts)}."
 
 
 def draw(frame: pd.DataFrame) -> Figure:
@@ -125,18 +125,18 @@ def _method(axes: Axes, label: str, rows: pd.DataFrame) -> End:
 
 PICTURE: Picture[Sequence[Tolerance]] = Picture(
     name="tolerance",
-    short="Tolerated rate",
+    short="Highest stable rate",
     room="depth",
-    caption="Not drawn in the papers; their own rates, with warm-up and at other sizes, stand as dotted lines.",
+    caption="Not drawn in the papers. Dotted lines: their own rates, with warm-up and at other sizes.",
     see=(
-        "The highest rate at which sixteen updates without warm-up promise training (where the forecast was never "
-        f"scored under the optimiser: at which 250 train), found to a factor {FACTOR:g}; "
-        "the line is the median over seeds, the band from the least to the greatest."
+        "The highest rate at which the forecast from sixteen updates without warm-up is likely trains (if it was never "
+        f"tested under the optimiser: at which 250 updates train), found to a factor {FACTOR:g}; "
+        "the line is the median over seeds, the band from the lowest to the highest."
     ),
     read=(
         Note(
-            "A triangle at the edge: every rate tried passes (up), or none does (down). A ring: a cell that is not "
-            "monotone in the rate. Cells whose limit would be the end of the forecast's own range are not drawn."
+            "A triangle at the edge: every rate passes (up), or none does (down). A ring: the outcome is not "
+            "monotone in the rate. Cells limited only by the forecast's own range are not drawn."
         ),
     ),
     columns=COLUMNS,

@@ -163,13 +163,13 @@ PICTURE: Picture[Sequence[Transfer]] = Picture(
     short="Loss against the rate",
     room="depth",
     caption="Not drawn in the papers.",
-    see="A valley a size: where their bottoms stand one above the other, the rate carries over.",
+    see="One valley per size. Where their minima lie above each other, the best rate carries over.",
     read=(
         Note(
-            "Near the bottom points are means over seeds, farther out they are the first seed's alone; a triangle at "
-            "the rim: a loss above the panel. A black bar: 95 % of the best rate over seeds."
+            "Near the minimum, points are means over seeds; farther out, the first seed only. A triangle at "
+            "the rim: a loss above the panel. A black bar: the 95 % interval of the best rate over seeds."
         ),
-        Note("✕ at the rim: a rate at which a seed does not train.", ("diverged", "stuck")),
+        Note("✕ at the rim: a seed does not train at this rate.", ("diverged", "stuck")),
     ),
     columns=COLUMNS,
     value="loss",

@@ -247,14 +247,14 @@ PICTURE: RunPicture = Picture(
     short="‖ΔF‖ by depth",
     room="depth",
     caption="DeepNet Fig. 4 (journal version), against the depth.",
-    see="a horizontal line, which depth does not change (slope 1 is growth in proportion to depth)",
+    see="a horizontal line: the same at every depth (slope 1 is growth in proportion to depth)",
     here=exponents,
     read=(
-        Note("Points: median over seeds in a band from the least to the greatest.", ("band",)),
+        Note("Points: median over seeds in a band from the lowest to the highest.", ("band",)),
         Note(
-            "Dashed: the fit over 6 to 50 layers, whose exponent stands in the legend; deeper models, points beyond "
-            "half of √(2d), and seeds that not every depth has are drawn but not fitted. Dotted: what Theorem 3 (one "
-            "stack: 2) makes of the measured ‖Δθ‖, an upper bound up to a constant, scaled to meet the shallowest "
+            "Dashed: the fit over 6 to 50 layers, with its exponent in the legend. Deeper models, points beyond "
+            "half of √(2d), and seeds missing at some depth are drawn but not fitted. Dotted: the bound of Theorem 3 "
+            "(one stack: 2) from the measured ‖Δθ‖, an upper bound up to a constant, scaled to the shallowest "
             "depth; its exponent is fitted over the same depths."
         ),
         Note("✕: a run diverged, at its last finite value, or at the lower edge when it has none.", ("diverged",)),

@@ -171,7 +171,7 @@ def panels(
         note.text(
             0.05,
             0.6,
-            f"and {more} panels more, left out here;\n`stabkit report --figures DIR`\nwrites every number as CSV",
+            f"{more} more panels are left out here;\n`stabkit report --figures DIR`\nwrites every number as CSV",
             va="center",
         )
     return figure, axes_of_panels

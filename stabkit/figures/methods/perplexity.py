@@ -115,9 +115,8 @@ def _of_one(ends: pd.DataFrame) -> str:
 def alt(frame: pd.DataFrame) -> str:
     ends = "; ".join(curves.ends(last(frame), "step", "perplexity"))
     return (
-        "Perplexity against the step, logarithmic: training batches and validation, two panels a depth; of more than "
-        f"{PAIRS} depths the validation, a panel a method. "
-        f"Validation at the end: {ends}."
+        "Perplexity against the step, logarithmic: training batches and validation, two panels per depth; with more "
+        f"than {PAIRS} depths only validation, one panel per method. Validation at the end: {ends}."
     )
 
 
@@ -162,13 +161,11 @@ PICTURE: RunPicture = Picture(
     short="Perplexity",
     room="methods",
     caption="Very Deep Transformers Fig. 2(a), training perplexity, and Fig. 2(b), validation perplexity.",
-    see=(
-        "The number of words among which the model hesitates, without label smoothing and as it was read, not smoothed."
-    ),
+    see=("The effective number of words the model chooses among; without label smoothing, curve not smoothed."),
     read=(
         Note(
-            "Several seeds are a median with a band from least to greatest; a run that diverged ends in a ✕ at its "
-            "last finite reading.",
+            "Several seeds: a median with a band from lowest to highest. A run that diverged ends in a ✕ at its "
+            "last finite value.",
             ("diverged", "band"),
         ),
     ),
@@ -178,6 +175,6 @@ PICTURE: RunPicture = Picture(
     draw=draw,
     title=title,
     alt=alt,
-    none="No run is long enough for a curve of its perplexity.",
+    none="No run is long enough for a perplexity curve.",
     optional=True,
 )

@@ -180,11 +180,12 @@ PICTURE: RunPicture = Picture(
     name="table1",
     short="Table 1",
     room="methods",
-    caption="DeepNet Table 1 (journal version): method × depth on WMT-17 En-De, BLEU or diverged, one run a cell.",
-    see="How many of a cell's runs train, and the median validation loss of those; under it what became of the others.",
+    caption="DeepNet Table 1 (journal version): method × depth on WMT-17 En-De, BLEU or diverged, one run per cell.",
+    see="How many of a cell's runs train, and their median validation loss; below it, the outcomes of the others.",
     read=(
         Note(
-            "“1 run”, dashed, is a single run: one seed, and no rate. Groups as in the paper, by where the norm stands."
+            "“1 run”, dashed, is a single run: one seed gives no rate. Groups as in the paper, by the place of the "
+            "norm."
         ),
     ),
     columns=COLUMNS,

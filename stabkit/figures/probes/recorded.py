@@ -34,7 +34,7 @@ SHOWN_ELSEWHERE = (
 """Probes that have pictures of their own."""
 WORDS: Mapping[str, tuple[str, str]] = {
     "token_cosine": ("Cosine between tokens", "mean cosine between the output states of different tokens"),
-    "stream": ("Residual stream", "rms of the state after each layer; place 0 is what enters the first"),
+    "stream": ("Residual stream", "rms of the state after each layer; position 0 is the input of the first"),
     "cosine": ("Neighbouring states", "cosine of the states before and after each layer; 1: the layer is an identity"),
     "attention_logit": ("Attention logits", "largest attention logit of each attention"),
     "mixing": ("Gain of the mixings", "largest row sum of the product of mixings up to each sub-layer; 1: no growth"),
@@ -72,7 +72,7 @@ def of_runs(runs: Sequence[Run]) -> list[RunPicture]:
 def picture(probe: str, along: Along, says: str) -> RunPicture:
     """The picture of one probe; `says` is what a probe of one's own says of itself."""
     called = plain(probe.removeprefix("own-"))
-    whose = "a probe of one's own" if probe.startswith("own-") else "the probe"
+    whose = "a user's probe" if probe.startswith("own-") else "the probe"
     head, reads = WORDS.get(probe, (called, plain(says) or f"{whose} {called}"))
     none = f"No run has recorded {called}."
 
@@ -131,7 +131,7 @@ def picture(probe: str, along: Along, says: str) -> RunPicture:
         select=select,
         draw=draw,
         title=title,
-        alt=lambda frame: f"Line charts of {reads}, by {along.name}, a panel a depth.",
+        alt=lambda frame: f"Line charts of {reads}, by {along.name}, one panel per depth.",
         none=none,
         optional=True,
     )
@@ -192,7 +192,7 @@ BY_SITE = Along(
     x_note=", from the input on",
     columns=("stream", "site", "name", "step", "value", "start"),
     rows=by_site,
-    note="At the last recorded step; dotted at step 0. The folded table names the sites.",
+    note="At the last recorded step; dotted at step 0. The table below names the sites.",
 )
 BY_STEP = Along(
     name="step",

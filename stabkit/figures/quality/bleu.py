@@ -85,7 +85,7 @@ def alt(frame: pd.DataFrame) -> str:
     means = frame.groupby(["label", "depth", "condition"], sort=False)["bleu"].mean()
     rows = means.head(24).reset_index().itertuples(index=False)
     text = "; ".join(f"{listed(f'{row.label} {row.depth}', str(row.condition))} {row.bleu:.1f}" for row in rows)
-    return f"BLEU against depth, a line a method. {text}."
+    return f"BLEU against depth, one line per method. {text}."
 
 
 def draw(frame: pd.DataFrame) -> Figure | None:
@@ -116,11 +116,11 @@ PICTURE: RunPicture = Picture(
     short="BLEU",
     room="quality",
     caption="DeepNet Fig. 6 and Table 2 (BLEU after a fixed number of updates); Very Deep Transformers Tables 1 and 3.",
-    see="BLEU of the test set against depth; several seeds are a mean with a band from least to greatest.",
+    see="BLEU of the test set against depth; several seeds are a mean with a band from lowest to highest.",
     read=(
         Note(
-            "Shapes with as many layers in all have a place each. A run that is stuck scores what chance gives, one "
-            "that diverged 0 (the numbers say which). Length ratio: what was said over what should have been."
+            "Shapes with the same total of layers stand next to each other. A stuck run scores at chance level, a "
+            "diverged run 0 (the numbers say which). Length ratio: translated length over reference length."
         ),
     ),
     columns=COLUMNS,
@@ -129,6 +129,6 @@ PICTURE: RunPicture = Picture(
     draw=draw,
     title=title,
     alt=alt,
-    none="Nothing was translated: stabkit sweep --bleu.",
+    none="No translations: run stabkit sweep --bleu.",
     optional=True,
 )

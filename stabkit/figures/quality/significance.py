@@ -192,9 +192,9 @@ PICTURE: RunPicture = Picture(
     ),
     read=(
         Note(
-            "It knows the chance of the sentences, not that of the seed: of several seeds the lowest alone stands "
-            "here. One pair in twenty differs by mere chance. Between scores below 1 the signs tell of length and of "
-            "chance, not of quality."
+            "The test covers the choice of sentences, not the seed: of several seeds only the lowest is shown. "
+            "One pair in twenty differs by chance alone. Between scores below 1 the signs reflect length and "
+            "chance, not quality."
         ),
     ),
     columns=COLUMNS,
@@ -203,7 +203,7 @@ PICTURE: RunPicture = Picture(
     draw=draw,
     title=title,
     alt=alt,
-    none="No two systems were translated alike: stabkit sweep --bleu.",
+    none="No two systems have comparable translations: run stabkit sweep --bleu.",
     grid=False,
     optional=True,
 )

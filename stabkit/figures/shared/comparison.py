@@ -51,7 +51,7 @@ WORDS = {
     "train.optimizer": "{}",
     "train.hold": "{} updates at the full rate",
     "train.steps": "{} steps",
-    "train.max_tokens": "{} tokens a batch",
+    "train.max_tokens": "{} tokens per batch",
     "train.dropout": "dropout {:g}",
     "train.clip": "clip {:g}",
     "train.weight_decay": "weight decay {:g}",
@@ -307,7 +307,7 @@ def _versions(specs: Sequence[RunSpec]) -> list[str]:
 
 
 def setting(spec: RunSpec) -> Condition:
-    """A run's settings besides method, depth and seed, whole: `no warm-up, lr 0.0005, 512 tokens a batch, synthetic,
+    """A run's settings besides method, depth and seed, whole: `no warm-up, lr 0.0005, 512 tokens per batch, synthetic,
     vocabulary 2000`."""
     default = _settings(RunSpec(method=spec.method, model=ModelConfig(encoder_layers=0, decoder_layers=0)))
     lengths = ("train.steps", "train.stop_when_decided", "train.verdict_at")
@@ -356,7 +356,7 @@ def _phrase(key: str, value: Any) -> str:
     if key == "train.warmup" and value == 0:
         return "no warm-up"
     if key == "model.tied":
-        return "softmax tied to the embedding" if value else "softmax of its own"
+        return "softmax tied to the embedding" if value else "separate softmax"
     if key == "recipe":
         return "each method's own recipe" if value == "paper" else "one recipe for all"
     if key not in WORDS:

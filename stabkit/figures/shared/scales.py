@@ -154,7 +154,7 @@ def sentence(every: pd.DataFrame, name: str, rows: pd.DataFrame) -> str:
         told += f", not {', '.join(failing[:-1])}{' and ' if len(failing) > 1 else ''}{failing[-1]}"
     hair = [f"{cell.name} ends at {cell.closest:.3f} U" for cell in counted if cell.closest > BORDERLINE]
     if hair:
-        told += f"; by a hair ({', '.join(hair[:3])}, {AT_UNIGRAM:g} being the limit)"
+        told += f"; narrowly ({', '.join(hair[:3])}; the limit is {AT_UNIGRAM:g})"
     return told + (f"; {undecided} are undecided" if undecided else "")
 
 

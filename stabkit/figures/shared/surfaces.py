@@ -56,14 +56,14 @@ class Ruler:
     def text(self) -> str:
         """`each its own directions, as in the papers`, `Post-LN's directions for both`."""
         if self.own:
-            return "each its own directions" + ", as in the papers" * self.normalised
+            return "each with its own directions" + ", as in the papers" * self.normalised
         return f"{self.label}'s directions for both"
 
     @property
     def whose(self) -> str:
         """In few words: `each one's own directions`, `Post-LN's`."""
         if self.papers:
-            return "each one's own directions"
+            return "each method's own directions"
         return f"{self.label}'s" if self.donor else self.text
 
 

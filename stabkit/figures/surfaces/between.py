@@ -68,7 +68,7 @@ def title(drawn: Landscape) -> str:
 
 def alt(frame: pd.DataFrame) -> str:
     parts = [
-        f"{name}: least {short(float(rows['loss'].min()), 3)}, greatest {short(float(rows['loss'].max()), 3)}"
+        f"{name}: lowest {short(float(rows['loss'].min()), 3)}, highest {short(float(rows['loss'].max()), 3)}"
         for name, rows in frame.groupby("ends", sort=False)
     ]
     return f"Loss between stored runs. {'; '.join(parts[:8])}."
@@ -123,7 +123,7 @@ PICTURE: Picture[Landscape] = Picture(
     ),
     read=(
         Note(
-            "A hill between two runs means that the straight line leaves their basin, not that no other path stays in "
+            "A hill between two runs means that the straight line leaves their basin; another path may still stay in "
             "it."
         ),
     ),
@@ -133,6 +133,6 @@ PICTURE: Picture[Landscape] = Picture(
     draw=draw,
     title=title,
     alt=alt,
-    none="No line between runs was drawn.",
+    none="No line between runs was computed.",
     optional=True,
 )

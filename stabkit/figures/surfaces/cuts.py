@@ -63,7 +63,7 @@ def alt(frame: pd.DataFrame) -> str:
         f"{listed(label, depth, ruler)}: {percent(rows['negative'].mean())} negative curvature"
         for (depth, ruler, label), rows in rough(frame).groupby(["depth", "ruler", "label"], sort=False)
     ]
-    return f"Loss along random directions, a panel a normalisation. {'; '.join(parts[:18])}."
+    return f"Loss along random directions, one panel per normalisation. {'; '.join(parts[:18])}."
 
 
 def draw(frame: pd.DataFrame) -> Figure:
@@ -109,13 +109,13 @@ PICTURE: Picture[Landscape] = Picture(
     short="Cuts and roughness",
     room="surfaces",
     caption="DeepNet Fig. 1 (journal version), as numbers: one-dimensional cuts over several direction seeds.",
-    see="bowls, which have no negative curvature, of one width under any normalisation",
+    see="bowls of equal width, without negative curvature, under every normalisation",
     here=shares,
     read=(
         Note(
-            "The loss along a random direction through θ: median over direction seeds, in a band from the least to the "
-            "greatest. In the legend the share of negative curvature of the cuts, mean over direction seeds and its "
-            "range: a smooth bowl has none. Then their roughness Σ|Δ²L|/Σ|ΔL|, which a bowl has some of too. Where the "
+            "The loss along a random direction through θ: median over direction seeds, in a band from the lowest to "
+            "the highest. The legend gives the cuts' share of negative curvature, mean and range over direction "
+            "seeds (a smooth bowl has none), then their roughness Σ|Δ²L|/Σ|ΔL| (a bowl has some too). Where the "
             "ranges overlap, the methods do not differ under that normalisation."
         ),
     ),

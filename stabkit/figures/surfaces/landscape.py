@@ -233,15 +233,15 @@ PICTURE: Picture[Landscape] = Picture(
     short="Loss surfaces",
     room="surfaces",
     caption="DeepNet Fig. 1 (journal version), which shows the first row, filter-normalised, early in training.",
-    see="a bowl, which has no negative curvature, under any normalisation",
+    see="a bowl, without negative curvature, under every normalisation",
     here=shares,
     read=(
         Note(
-            "The loss on a fixed held-out batch at θ + a·δ + b·η; the cross is θ itself; step, normalisation and range "
-            "stand over each row. First row: each method along directions made for its own weights; normalised, they "
-            "are as long as those, as the papers draw such pictures, which moves a method with small weights less. "
+            "The loss on a fixed held-out batch at θ + a·δ + b·η; the cross is θ itself. Step, normalisation and range "
+            "stand above each row. First row: each method along directions made for its own weights. Normalised, "
+            "these are as long as the weights, as in the papers; a method with small weights then moves less. "
             "Other rows: the same absolute directions for both. Roughness is Σ|Δ²L|/Σ|ΔL| over neighbouring points, "
-            "which has no scale, or – where a point is not finite. Grey: not finite."
+            "which has no unit; – where a point is not finite. Grey: not finite."
         ),
     ),
     columns=COLUMNS,

@@ -46,7 +46,7 @@ def title(drawn: Landscape) -> str:
     for (label, depth, seed), rows in frame.groupby(["label", "depth", "seed"], sort=False):
         share = rows["explained_1"].iloc[0] + rows["explained_2"].iloc[0]
         parts.append(f"{listed(f'{label} {depth}', f'seed {seed}' if many else '')} {share:.1%}")
-    return f"What its plane holds of each path: {', '.join(parts[:6])}" if parts else "The path of training"
+    return f"Share of each path in its plane: {', '.join(parts[:6])}" if parts else "The path of training"
 
 
 def alt(frame: pd.DataFrame) -> str:
@@ -138,8 +138,8 @@ PICTURE: Picture[Landscape] = Picture(
     caption="DeepNet Fig. 5 (journal version); by default in the path's principal axes (Li et al. 2018, §7).",
     see=(
         "Left: the loss in a plane through the path (its first two principal axes; with --path hao its two ends and "
-        "the first axis of the rest), each axis at the path's own range, and the snapshots projected into it, from the "
-        "ring (the first) to the cross (the last weights)."
+        "the first axis of the rest), each axis over the path's own range, with the snapshots projected into it, "
+        "from the ring (the first) to the cross (the last weights)."
     ),
     read=(
         Note(

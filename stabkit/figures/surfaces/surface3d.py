@@ -106,13 +106,13 @@ PICTURE: Picture[Landscape] = Picture(
     short="Loss surfaces in 3-D",
     room="surfaces",
     caption="DeepNet Fig. 1 (journal version), which shows the first row, filter-normalised, early in training.",
-    see="a bowl, which has no negative curvature, under any normalisation",
+    see="a bowl, without negative curvature, under every normalisation",
     here=landscape.shares,
     read=(
         Note(
             "The loss on a fixed held-out batch at θ + a·δ + b·η, θ in the middle; one seed. Normalised by each "
-            "method's own weights, a method with small weights is moved less; under one method's directions both are "
-            "moved alike."
+            "method's own weights, a method with small weights moves less; under one method's directions both move "
+            "equally."
         ),
     ),
     columns=landscape.COLUMNS,

@@ -37,11 +37,10 @@ def answer(verdicts: Matrix) -> str:
         return ""
     if set(words) == {"out of range"}:
         axes = list(dict.fromkeys(axis for row in verdicts.rows for cell in row.cells for axis in cell.axes))
-        beyond = "its warm-up hides the answer; `--warmup 0` gives it" if WARMUP in axes else "no forecast is given"
+        beyond = "the warm-up hides the answer; `--warmup 0` shows it" if WARMUP in axes else "no forecast is given"
         where = "" if verdicts.block == "classic" else f" in the block {verdicts.block}"
-        return (
-            f"These {UPDATES} updates{where} are out of the forecast's range ({', '.join(axis_words(axes))}): {beyond}."
-        )
+        outside = ", ".join(axis_words(axes))
+        return f"These {UPDATES} updates{where} are outside the forecast's range ({outside}): {beyond}."
     sentences: list[str] = []
     for condition, rows in groupby(
         sorted(verdicts.rows, key=lambda row: _order(verdicts, row)), lambda row: row.condition
@@ -76,8 +75,8 @@ def in_short(verdicts: Matrix) -> str:
         depths = "every depth" if len(verdicts.depths) > 1 else verdicts.depths[0]
         if word == "out of range":
             axes = {axis for row in rows for cell in row.cells for axis in cell.axes}
-            hidden = "Its warm-up hides the answer; `--warmup 0` gives it."
-            return hidden if WARMUP in axes else "Out of the forecast's range: no forecast is given."
+            hidden = "The warm-up hides the answer; `--warmup 0` shows it."
+            return hidden if WARMUP in axes else "Outside the forecast's range: no forecast is given."
         return fitting(
             f"{several(names, len(names), kind)} {_verb(word, len(names))} at {depths}.",
             f"All {len(names)} {kind} {_verb(word, 2)} at {depths}.",
@@ -120,7 +119,7 @@ def _near(verdicts: Matrix) -> str:
         return ""
     names = several(near, len(near)) if len(near) <= MOST_SAID else f"{len(near)} cells"
     ends = "ends" if len(near) == 1 else "end"
-    return f" Within {NEAR:g} nats of the line {ends} {names}: twice the updates decide."
+    return f" Within {NEAR:g} nats of the line {ends} {names}: twice as many updates would decide."
 
 
 WITHOUT = (None, "early", "failed")

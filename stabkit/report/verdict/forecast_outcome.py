@@ -30,9 +30,10 @@ def forecast_outcome(runs: Sequence[Run]) -> str:
     sentences = []
     if parts:
         sentences.append(
-            f"By {UPDATES} updates {'; '.join(parts)}. The fit has seen runs like these, so that this is no test of it."
+            f"After {UPDATES} updates: {'; '.join(parts)}. Runs like these are in the training set, so this is no "
+            "test of the forecast."
         )
     if beyond:
         axes = listed(*axis_words([axis for one in beyond for axis in one.axes]))
-        sentences.append(f"None was given for {len(beyond)} of {len(decided)} decided runs: out of its range ({axes}).")
+        sentences.append(f"{len(beyond)} of {len(decided)} decided runs had no forecast: outside its range ({axes}).")
     return " ".join(sentences)

@@ -114,7 +114,7 @@ def _split(runs: Sequence[Run]) -> list[str]:
             return [sentence]
         amount = f"{short(ratio, 1)} of" if ratio > LOWEST else "nothing of"
         layer = f"{labels[method]}'s lowest {output_stack([first.shape[1]])} layer"
-        return [sentence, f"{layer} receives {amount} the top layer's gradient at its least"]
+        return [sentence, f"{layer} receives {amount} the top layer's gradient at its lowest"]
     return []
 
 
@@ -187,7 +187,7 @@ def _gradient(contrast: Contrast, runs: Sequence[Run]) -> str:
     amount = f"{short(share, 1)} of" if share > LOWEST else "nothing of"
     whose = "its" if method == variant(contrast.higher_runs[0].spec) else f"{labels[method]}'s"
     stack = output_stack([contrast.shape[1]])
-    return f"{whose} lowest {stack} layer receives {amount} the top layer's gradient at its least"
+    return f"{whose} lowest {stack} layer receives {amount} the top layer's gradient at its lowest"
 
 
 def _fates(contrast: Contrast) -> str:
@@ -239,9 +239,9 @@ def _alone(runs: Sequence[Run]) -> str:
     low, high = (centre(update_at(run, step) for run in end if run.spec.seed in seeds) for end in ends)
     if math.isnan(low) or math.isnan(high):
         return (
-            f"{len(same)} runs of {label} are in; none has a model update to compare"
+            f"{len(same)} runs of {label} have ended; none has a model update to compare"
             if len(same) > 1
-            else (f"One run of {label} is in; it has no model update to compare")
+            else (f"One run of {label} has ended; it has no model update to compare")
         )
     width = same[-1].spec.model.hidden
     if ends[0][0].spec.depth == ends[1][0].spec.depth:

@@ -27,28 +27,28 @@ WORDS: Mapping[str, str] = _Words()
 
 MEANINGS = (
     ("trains", "trains", f"validation loss below {AT_UNIGRAM:g} of the unigram loss"),
-    ("early", "early", "too short to judge; the words say how it stands"),
+    ("early", "early", "too short to judge; the text gives its state"),
     (
         "risk",
         "early",
-        f"at risk: gradient ratio below {VANISHED:g} ({SEEN}), layers frozen, or loss above that of the start",
+        f"at risk: gradient ratio below {VANISHED:g} ({SEEN}), layers frozen, or loss above its start",
     ),
     ("stuck", "stuck", "no gain, near the unigram loss or with a vanished gradient"),
-    ("diverged", "diverged", "a loss that is not finite, or that rose by half and stayed there"),
+    ("diverged", "diverged", "loss not finite, or it rose by half and stayed there"),
     ("failed", "failed", "no result: see How it was run"),
     *(
         (word.replace(" ", "-"), word, meaning)
         for word, meaning in (
             (
                 "likely trains",
-                f"forecast of the first {UPDATES} updates, dashed: with p ≥ {LIKELY} it trains within "
+                f"forecast from the first {UPDATES} updates, dashed: p ≥ {LIKELY} that it trains within "
                 f"{HORIZON['text']} past the warm-up ({HORIZON['synthetic']} on the synthetic task)",
             ),
-            ("likely stuck", f"forecast likewise: by then it is stuck or diverges, p ≤ {UNLIKELY} that it trains"),
-            ("open", "forecast likewise: p between the two, or seeds that differ"),
+            ("likely stuck", f"the same forecast: p ≤ {UNLIKELY} that it trains; it gets stuck or diverges"),
+            ("open", "the same forecast: p between the two, or the seeds differ"),
             (
                 "out of range",
-                "no forecast: like no run of its fit, or of a method for which it was tested and often wrong",
+                "no forecast: unlike all runs of its fit, or of a method for which it was often wrong",
             ),
         )
     ),

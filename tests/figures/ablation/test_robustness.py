@@ -34,8 +34,8 @@ def test_the_base_setting_stands_on_all_three_axes_beside_the_run_that_differs_t
     assert frame[["axis", "value", "validation_loss", "outcome"]].fillna(-1).to_numpy().tolist() == [
         ["learning rate", 5e-4, 5.0, "trains"],
         ["learning rate", 2e-3, 4.8, "trains"],
-        ["tokens a batch", 512.0, 5.0, "trains"],
-        ["tokens a batch", 1024.0, 4.7, "trains"],
+        ["tokens per batch", 512.0, 5.0, "trains"],
+        ["tokens per batch", 1024.0, 4.7, "trains"],
         ["hidden size", 64.0, 5.0, "trains"],
         ["hidden size", 128.0, -1, "diverged"],
     ]
@@ -68,15 +68,15 @@ def test_a_product_of_two_axes_has_a_line_for_each_value_of_the_other() -> None:
     frame = robustness.select(runs)
     by = frame.groupby("axis", sort=False)["condition"].agg(lambda texts: sorted(set(texts))).to_dict()
     assert by == {
-        "learning rate": ["256 tokens a batch", "512 tokens a batch"],
-        "tokens a batch": ["lr 0.001", "lr 0.002"],
+        "learning rate": ["256 tokens per batch", "512 tokens per batch"],
+        "tokens per batch": ["lr 0.001", "lr 0.002"],
     }
 
 
 def test_the_title_names_who_fails_where() -> None:
     assert robustness.title(star()) == "3 of 4 runs train; not DeepNorm at hidden size 128"
     assert robustness.title(star()[:3]) == (
-        "DeepNorm trains at every setting: learning rate 0.0005 to 0.002, 512 to 1024 tokens a batch"
+        "DeepNorm trains at every setting: learning rate 0.0005 to 0.002, 512 to 1024 tokens per batch"
     )
     early = [ended(base(lr=lr), "early") for lr in (1e-3, 2e-3)]
     assert robustness.title(early) == "Larger learning rates, batches and widths, one at a time"
@@ -84,8 +84,8 @@ def test_the_title_names_who_fails_where() -> None:
 
 def test_a_panel_an_axis_named_under_it_with_a_cross_for_the_diverged() -> None:
     drawn = robustness.PICTURE.drawn(robustness.select(star()))
-    assert [axes.get_title(loc="left") for axes in drawn.axes] == ["learning rate", "tokens a batch", "hidden size"]
-    assert [axes.get_xlabel() for axes in drawn.axes] == ["learning rate", "tokens a batch", "hidden size d"]
+    assert [axes.get_title(loc="left") for axes in drawn.axes] == ["learning rate", "tokens per batch", "hidden size"]
+    assert [axes.get_xlabel() for axes in drawn.axes] == ["learning rate", "tokens per batch", "hidden size d"]
     assert all(axes.get_xscale() == "log" for axes in drawn.axes)
     crosses = [[line for line in axes.lines if line.get_marker() == "x"] for axes in drawn.axes]
     assert [len(lines) for lines in crosses] == [0, 0, 1]
@@ -94,7 +94,7 @@ def test_a_panel_an_axis_named_under_it_with_a_cross_for_the_diverged() -> None:
     titles = [axes.get_title(loc="left") for axes in robustness.PICTURE.drawn(robustness.select([*star(), *deep])).axes]
     assert titles == [
         f"{axis}, {depth}"
-        for axis in ("learning rate", "tokens a batch", "hidden size")
+        for axis in ("learning rate", "tokens per batch", "hidden size")
         for depth in ("6L-6L", "18L-18L")
     ]
 

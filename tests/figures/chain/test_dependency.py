@@ -1,4 +1,4 @@
-"""What every residual sum is made of: shares of variance by hand, and the frame that is drawn of them."""
+"""What each residual sum consists of: shares of variance by hand, and the frame that is drawn of them."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_runs_from_before_mean_squares_were_recorded_have_no_matrix() -> None:
     for runs in ([], [old], [empty], [run(spec("post-ln", 1), {})]):
         frame = dependency.select(runs)
         assert frame.empty and tuple(frame.columns) == dependency.COLUMNS
-        assert dependency.title(runs) == "What every residual sum is made of"
+        assert dependency.title(runs) == "What each residual sum consists of"
 
 
 def test_where_layers_read_a_history_nothing_is_said() -> None:
@@ -148,7 +148,8 @@ def test_the_title_is_of_the_last_branch_where_it_weighs_most_and_least() -> Non
         "At 2L decoder the last branch makes 50 % of the output under Post-LN, 25 % under DeepNorm"
     )
     assert dependency.PICTURE.described(dependency.select(runs)) == (
-        "Heat maps of shares. Of the last sum its own branch has: Post-LN, 2L decoder 0.50; DeepNorm, 2L decoder 0.25."
+        "Heat maps of shares. Share of its own branch in the last sum: Post-LN, 2L decoder 0.50; "
+        "DeepNorm, 2L decoder 0.25."
     )
 
 

@@ -68,7 +68,7 @@ def test_the_frame_holds_the_line_beside_every_judged_run() -> None:
         assert frame[column].tolist() == [pytest.approx(value)] * 4
     assert depth_law.title(runs) == "DeepNorm: loss = −0.3·ln d + 6, R² 1.00, over 12 to 100 layers, one seed"
     assert depth_law.PICTURE.described(frame) == (
-        "Quality against depth, logarithmic, with a fitted line a method. "
+        "Quality against depth, logarithmic, with a fitted line per method. "
         "DeepNorm: loss = −0.3·ln d + 6, R² 1.00, one seed."
     )
 

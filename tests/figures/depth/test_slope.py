@@ -228,7 +228,7 @@ def test_goal_is_drawn_over_the_shallowest_model_of_the_same_seed_for_the_method
     frame = goal.select(made)
     assert set(frame["method"]) == {"deepnorm"} and len(frame) == 6
     assert frame["relative"].to_numpy() == pytest.approx((frame["layers"].to_numpy() / 6) ** 0.75)
-    assert "DeepNorm's output by grows as N^0.75 (6–50 layers, 0.75 to 0.75 over 2 seeds)" in goal.title(made)
+    assert "effect on DeepNorm's output grows as N^0.75 (6–50 layers, 0.75 to 0.75 over 2 seeds)" in goal.title(made)
     assert goal.select(made[:3]).empty and "every depth?" in goal.title(made[:3])
 
 
@@ -236,7 +236,7 @@ def test_a_page_of_single_steps_shows_what_is_known_before_training_and_judges_n
     page = render(STEPS, command="stabkit slope")
     shown = set(re.findall(r'id="figure-([a-z_0-9]+)"', page))
     assert "slope" in shown and shown <= {figure.name for figure in FIGURES if figure.at_start}
-    assert 'class="matrix"' not in page and "nothing was trained, and there is no outcome" in page
+    assert 'class="matrix"' not in page and "nothing was trained, so there is no outcome" in page
     assert all(made.run_id in page for made in STEPS)
     assert headline(STEPS) == f"{slope.title(STEPS)}."
     assert text_of(page).index(headline(STEPS)) < text_of(page).index('id="figure-slope"')

@@ -40,12 +40,12 @@ def test_two_settings_that_read_alike_are_numbered_apart() -> None:
 
 def test_the_synthetic_languages_digest_is_not_told_beside_the_size_of_its_batches() -> None:
     two = [spec(digest=d, max_tokens=n) for d, n in (("aa", 256), ("bb", 512))]
-    assert conditions(two) == ["256 tokens a batch", "512 tokens a batch"]
+    assert conditions(two) == ["256 tokens per batch", "512 tokens per batch"]
     assert conditions([*two, spec(digest="cc", max_tokens=512)]) == [
-        *("256 tokens a batch", "512 tokens a batch [1]", "512 tokens a batch [2]")
+        *("256 tokens per batch", "512 tokens per batch [1]", "512 tokens per batch [2]")
     ]
     files = [spec(digest=d, max_tokens=n, source="de") for d, n in (("aa", 256), ("bb", 512))]
-    assert conditions(files)[0] == "256 tokens a batch, corpus aa"
+    assert conditions(files)[0] == "256 tokens per batch, corpus aa"
 
 
 def test_conditions_stand_in_the_order_of_their_values() -> None:

@@ -254,12 +254,12 @@ def test_r_squared_is_told_at_one_step_over_all_and_with_a_constant_for_each_met
     assert theory.by_what(frame) == [
         ("over 3 runs at step 16", pytest.approx(explained(apart[last] - apart[last].mean(), measured[last]))),
         ("over all steps", pytest.approx(explained(apart - apart.mean(), measured))),
-        ("with a constant for each method", pytest.approx(explained(own, measured))),
+        ("with one constant per method", pytest.approx(explained(own, measured))),
     ]
     found = [value for _, value in theory.by_what(frame)]
     assert theory.title(runs) == (
         f"With one constant the theorem explains ‖ΔF‖ with R² = {found[0]:.2f} over 3 runs at step 16, "
-        f"{found[1]:.2f} over all steps, {found[2]:.2f} with a constant for each method"
+        f"{found[1]:.2f} over all steps, {found[2]:.2f} with one constant per method"
     )
 
 
