@@ -58,20 +58,19 @@ class Part:
         return f"{program} {self.command.replace('OUT', f'evidence/{name}')}"
 
 
-MENDED = {
-    "044": ("2,3,4", 4),  # Post-LN
-    "169": ("3,6,12", 4),  # Post-LN with branches doubled
-    "236": ("4,8,16", 1),  # ReZero
-    "292": ("2,4,8", 2),  # Mix-LN
-    "297": ("2,4,8", 2),  # no norm but a final one
-    "309": ("3,6,12", 4),  # a stream that shrinks
-    "310": ("4,8,16", 0),  # DyT, SGD
-    "335": ("3,6,12", 0),  # DeepNorm without α, a warm-up of 200 updates
-    "350": ("4,8,16", 0),  # Post-LN, Lion
-    "391": ("3,6,12", 1),  # DeepNorm without β, Muon
+CASES = {
+    "424": ("4,8,16", 4),  # Post-LN
+    "427": ("3,6,12", 2),  # Post-LN with branches halved, SGD
+    "432": ("3,6,12", 2),  # DyT
+    "445": ("3,6,12", 0),  # DeepNorm without α
+    "456": ("8,16,32", 1),  # ReZero
+    "467": ("3,6,12", 2),  # Post-LN with branches doubled, SGD
+    "475": ("8,16,32", 0),  # no norms, scaled branches
+    "492": ("1,2,4", 2),  # DeepNorm, β four times too large
+    "541": ("2,3,6", 1),  # Post-LN, Lion
+    "584": ("8,16,32", 4),  # Pre-LN without its final norm, SGD
 }
-"""{case of the corpus that failed in training, of those to choose on: (depths, its seed)}: probed with every change
-that may mend it."""
+"""{case of the corpus that failed in training: (depths, its seed)}; of the judging part, which no fit has seen."""
 PARTS: dict[str, Part] = {
     "default": Part(
         page="multi30k-default.html",
@@ -139,12 +138,12 @@ PARTS: dict[str, Part] = {
         for name in ("bert", "gpt2", "llama")
     },
     **{
-        f"mended-{number}": Part(
-            page=f"mended-{number}.html",
+        f"case-{number}": Part(
+            page=f"case-{number}.html",
             command=f"probe studies.own.factories:case_{number} --depths {depths} --seeds {seed} --cure-time 900 "
             "--no-fail --out OUT",
         )
-        for number, (depths, seed) in MENDED.items()
+        for number, (depths, seed) in CASES.items()
     },
     "watch": Part(
         page="watch-rate-too-high.html",

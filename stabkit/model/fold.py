@@ -10,7 +10,7 @@
 The last norm of a stack stays: cross-attention and the softmax read it without an ω. A sub-layer of a trained vector ω
 folds too, but not the first of a stack, where LN does not undo a vector.
 
-Liu et al. 2020 and Wang et al. 2020 §3 say that ω can be folded back; DeepNorm's α (DeepNet §3.3) is such an ω. Equal
+Liu et al. 2020 and X. Liu et al. 2020 §3 say that ω can be folded back; DeepNorm's α (DeepNet §3.3) is such an ω. Equal
 are the outputs, not the gradients with respect to the weights: training does not go on from here as it would have.
 """
 

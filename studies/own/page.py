@@ -14,6 +14,7 @@ from stabkit.results.own.forecast import LINKS, OwnCoefficients, ours
 from stabkit.results.own.measured import RAMP, TOP
 from studies.forecast.scores import auc, auc_interval
 from studies.markdown import table_lines
+from studies.own import lookup
 from studies.own.corpus import CorpusRow
 from studies.own.cured import CuredRow
 from studies.own.design import JUDGES
@@ -181,9 +182,22 @@ BEFORE = ("fail", "cannot tell", "warn", "pass")
 
 
 def _compared(counted: Counted, rows: Sequence[CorpusRow], before: Mapping[int, str]) -> Iterator[str]:
-    yield "## Beside what can be had without a probe"
+    yield "## Compared with what can be had without a probe"
     yield ""
-    yield "Area under the curve for telling what trains from what fails, on the same rows; 0.5 is chance."
+    yield "Area under the curve for separating what trains from what fails, on the same rows; 0.5 is chance."
+    yield ""
+    table = lookup.compared(rows)
+    yield from _table(
+        ("fitted", "the probe (95 %)", "the settings alone, nothing trained"),
+        [(name, _area(probe), _area(settings)) for name, probe, settings in table],
+    )
+    yield (
+        "The settings are scheme, kind of norm, initialisation, optimiser, task, kind, rate, depth, width and warm-up "
+        "(`studies/own/lookup.py`). Where a model's scheme is one of the thirty, such a lookup separates them as well "
+        "as the probe does. The probe is for what no table has: a new scheme, a new kind of norm."
+    )
+    yield ""
+    yield "Single numbers:"
     yield ""
     area, low, high = counted.auc
     found = {"the probe": (area, low, high), **baselines(rows)}
@@ -212,6 +226,10 @@ def _compared(counted: Counted, rows: Sequence[CorpusRow], before: Mapping[int, 
     yield ""
 
 
+def _area(area: lookup.Area) -> str:
+    return "{:.2f} ({:.2f} to {:.2f})".format(*area)
+
+
 def _groups(rows: Sequence[CorpusRow]) -> Iterator[str]:
     yield "## Groups that the fit has not seen"
     yield ""
@@ -234,7 +252,7 @@ def _groups(rows: Sequence[CorpusRow]) -> Iterator[str]:
 
 
 def _cures(cured: Mapping[int, CuredRow], rows: Sequence[CorpusRow]) -> Iterator[str]:
-    yield "## The change that mends it"
+    yield "## The change that fixes it"
     yield ""
     if not cured:
         yield "Not yet counted."
@@ -247,7 +265,16 @@ def _cures(cured: Mapping[int, CuredRow], rows: Sequence[CorpusRow]) -> Iterator
         f"Of {len(cured)} models of the judging part that are told `likely stuck` or `open`, a change makes "
         f"{len(named)} `likely trains`. Trained with the first that does, cheapest first, "
         f"{share(len(trains), len(named))} train ({len(named) - len(clear)} are unclear). Asked: 0.85 of at least 40 "
-        "models."
+        f"models: {_holds(len(named) >= 40 and len(trains) / len(named) >= 0.85)}."
+    )
+    yield ""
+    ends = {row.case.number: row.ends for row in rows}
+    failing = [row for row in cured.values() if ends[row.number] != "trains"]
+    fixed = [row for row in failing if row.cure and row.ends == "trains"]
+    told = [row for row in failing if row.cure]
+    yield (
+        f"Many of these train without a change. Of the {len(told)} that do not and for which a change is named, "
+        f"{share(len(fixed), len(told))} train with it; of all {len(failing)} that do not, {len(fixed)}."
     )
     yield ""
     before = {row.case.number: row.ends for row in rows}

@@ -41,7 +41,7 @@ block "… beside the answer, in the JSON" bash -c "cd '$root'; probe pre_ln --d
 block "changes on a copy, cheapest first, a time limit, --no-cures; the page's table" dev test tests/own/test_changes.py
 block "a deep Post-LN: a change that reaches likely trains, with its line of code" bash -c "cd '$root'; probe post_ln --depths 24 --seeds 0 --cure-time 300 --json --no-fail | '$python' -c 'import json, sys; d = json.load(sys.stdin); assert d[\"verdict\"] != \"likely trains\" and any(c[\"word\"] == \"likely trains\" for c in d[\"cures\"]), d[\"answer\"]'"
 block "on the judging part: at least 40 models with a cure, 0.85 of which then train" own cured --at-least 40 --share 0.85
-block "ten failing models, a page each" bash -c "[ \$(ls '$root'/reports/mended-*.html | wc -l) -ge 10 ]"
+block "ten failing models, a page each" bash -c "[ \$(ls '$root'/reports/case-*.html | wc -l) -ge 10 ]"
 # — 6 watch
 block "alarms on the corpus, judged" bash -c "grep -q 'Alarms of a watch' docs/verdict.md"
 block "a loss at the level of frequencies, a jump of a step; a warning names what to try" dev test tests/results/test_own_alarms.py

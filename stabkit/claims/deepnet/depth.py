@@ -142,7 +142,8 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     ratio_claim(
         key="attention-size",
-        sentence="W_Q and W_K do not change the size of attention's output: it depends on value and output projection.",
+        sentence="W_Q and W_K do not change the bound of attention's size, which value and output projection set "
+        "(tested on the size itself).",
         source="DeepNet §3.1, Lemma 1",
         weight="side",
         test="Post-LN with both projections times 0.25 and times 4: ‖attention(x)‖/‖x‖ at step 0 against that of the "

@@ -3,7 +3,7 @@
 With branch and shortcut uncorrelated, a sum ω·x + γ·G(x) takes the share f²/(f² + s²) of its variance from its own
 branch, f² and s² their mean squares (probe `branch_ratio`), and leaves the rest to what x was made of. Row i, column j:
 the share of sub-layer j in sum i; column 0 is the stack's input. A norm scales all shares alike. Rows sum to 1. Not of
-DLCL, whose layers read all before them. Liu et al. 2020, §4; Wang et al. 2020, §3.
+DLCL, whose layers read all before them. Liu et al. 2020, §4; X. Liu et al. 2020, §3.
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ def _but_for_its_rate(run: Run) -> str:
 
 
 def title(runs: Sequence[Run]) -> str:
-    """Post-LN over DeepNorm, least and greatest over the depths."""
+    """Post-LN over DeepNorm, least and greatest over depths and seeds."""
     return clauses(runs)[0]
 
 
@@ -114,21 +114,18 @@ def clauses(runs: Sequence[Run]) -> list[str]:
 
 def _ratio(runs: Sequence[Run]) -> str:
     frame = select(runs)
-    ratios = []
+    ratios: list[float] = []
+    depths: list[str] = []
     for (_, depth), here in frame.groupby(["condition", "depth"], sort=False):
         by = {variant: rows.set_index("seed")["update"] for variant, rows in here.groupby("variant", sort=False)}
-        if set(by) >= PAIR:
-            paired = centre((by["post-ln"] / by["deepnorm"]).dropna())
-            if math.isfinite(paired):
-                ratios.append((paired, str(depth)))
+        if set(by) >= PAIR and (paired := [value for value in by["post-ln"] / by["deepnorm"] if math.isfinite(value)]):
+            ratios += paired
+            depths.append(str(depth))
     if ratios:
-        low, high = min(ratios), max(ratios)
-        if short(low[0]) == short(high[0]):
-            return f"One SGD step moves Post-LN's output {short(low[0])} times as far as DeepNorm's ({low[1]})"
-        return (
-            f"One SGD step moves Post-LN's output {short(low[0])} ({low[1]}) to {short(high[0])} ({high[1]}) times as "
-            "far as DeepNorm's"
-        )
+        low, high = short(min(ratios)), short(max(ratios))
+        where = " to ".join(dict.fromkeys((depths[0], depths[-1])))
+        span = f"{low} to {high}" if low != high else low
+        return f"One SGD step moves Post-LN's output {span} times as far as DeepNorm's ({where})"
     return "How far one SGD step moves the output, for each unit of learning rate"
 
 

@@ -1,6 +1,6 @@
 """ADMIN: x ← LN(ω·x + f(x)), ω profiled so that every sub-layer's branch weighs little against what came before it.
 
-Liu et al. 2020; Wang et al. 2020 §3 (P1). Profiling is one forward pass over one large batch, in training mode:
+Liu et al. 2020; X. Liu et al. 2020 §3 (P1). Profiling is one forward pass over one large batch, in training mode:
 
     ω₁ = 1,   ω_i² = Var(x₀) + Σ_{j<i} Var(f_j)   for i ≥ 2
 
@@ -64,12 +64,12 @@ def method(
     return Method(
         key="admin",
         label="ADMIN",
-        source="Liu et al. 2020; Wang et al. 2020 §3",
+        source="Liu et al. 2020; X. Liu et al. 2020 §3",
         constants=CONSTANTS[omega],
         omega=scale,
         calibrate=calibrate if omega == "profile" else None,
         assumes=() if omega == "profile" else ("LayerNorm",),
-        recipe=Recipe(source="Wang et al. 2020 §4: WMT'14 En-De", optimizer="radam", lr=1e-3),
+        recipe=Recipe(source="X. Liu et al. 2020 §4: WMT'14 En-De", optimizer="radam", lr=1e-3),
     )
 
 

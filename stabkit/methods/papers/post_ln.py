@@ -1,7 +1,7 @@
 """Post-LN: the original Transformer. x ← LN(x + f(x)), every weight at the base initialisation.
 
-Vaswani et al. 2017; Wang et al. 2020 eq. 1 writes it per sub-layer. No norm after the last layer: the last sub-layer's
-own is the last. `query_key` multiplies W_Q and W_K, of which Lemma 1 of DeepNet says that they do not matter to size.
+Vaswani et al. 2017; X. Liu et al. 2020 eq. 1 writes it per sub-layer. No norm after the last layer: the last
+sub-layer's own is the last. `query_key` multiplies W_Q and W_K, which by DeepNet's Lemma 1 do not change the bound.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Pre-LN: x ← x + f(LN(x)), and a norm after each stack. Xiong et al. 2020; the baseline of DeepNet Table 1.
 
-Wang et al. 2020 print f(x + LN(x)), a slip. What cross-attention reads is the encoder's output after its final norm,
+X. Liu et al. 2020 print f(x + LN(x)), a slip. What cross-attention reads is the encoder's output after its final norm,
 and is not normed again.
 """
 
