@@ -184,8 +184,8 @@ def lowest(method: str) -> Judge:
 def own_embedding(rows: Rows) -> FindingCell:
     """Whether Depth-μP's loss lies below Pre-LN's, the rates of the layers and of the embedding each searched apart.
 
-    `rows`: at the best rate of each factor. The factor with the lowest loss on the sentences that judge a run is
-    chosen, by the mean of the seeds that chose no rate; the losses compared are of other sentences. A best that lies at
+    `rows`: at the best rate of each factor. The seed that searched the rates chooses the factor too, by its loss on the
+    sentences that judge a run; the losses compared are of the other seeds, and of other sentences. A best that lies at
     an end of what was tried is no best.
     """
     best: dict[str, tuple[float, float]] = {}
@@ -194,9 +194,10 @@ def own_embedding(rows: Rows) -> FindingCell:
         factors = {factor: [row for row in rows if (row.method, _factor(row)) == (key, factor)] for factor in TIMES}
         if not all(factors.values()):
             return FindingCell("undecided", "a factor has no rate at which it trains")
-        factor = min(factors, key=lambda factor: _mean([row.equal_loss for row in factors[factor]]))
+        first = min(row.seed for mine in factors.values() for row in mine)
+        factor = min(factors, key=lambda factor: _mean([r.equal_loss for r in factors[factor] if r.seed == first]))
         best[key] = (factor, factors[factor][0].rate)
-        losses[key] = {row.seed: _loss(row) for row in factors[factor]}
+        losses[key] = {row.seed: _loss(row) for row in factors[factor] if row.seed != first}
     plain, scaled = losses.values()
     seeds = sorted(set(plain) & set(scaled))
     apart = Interval.of([scaled[seed] - plain[seed] for seed in seeds], drawn(UNSEEN))
@@ -227,6 +228,8 @@ def same_order(rows: Rows) -> FindingCell:
     return FindingCell(_above(interval, ALIKE), f"{with_interval(interval, signed=True)}, {len(both)} methods")
 
 
+CHOOSING = frozenset({"embedding"})
+"""Statements whose judge chooses by the seed that searched the rates."""
 JUDGES: Mapping[str, tuple[str, Judge]] = {
     "update-grows": ("update-depth", growth("deepnorm")),
     "post-ln-faster": ("update-depth", faster("post-ln", "deepnorm")),

@@ -10,7 +10,7 @@ from stabkit.spec import RunSpec
 from stabkit.storage.folder import write_file
 from studies import ladder, study
 from studies.findings.design import CELLS, DESIGN, DOCS, EXPERIMENTS, VARIATIONS
-from studies.findings.judges import JUDGES, FindingCell
+from studies.findings.judges import CHOOSING, JUDGES, FindingCell
 from studies.findings.listed import Listed, read_list
 from studies.findings.recorded import KEYS, TITLES, recorded
 from studies.markdown import table_lines
@@ -36,7 +36,7 @@ def cells(rows: Mapping[str, StudyRow], of: Mapping[str, Sequence[RunSpec]]) -> 
             mine = [rows[run_id] for run_id in sorted(runs_of) if run_id in rows]
             if variation.searched:
                 whole = not any(searching(of[line], rows, DESIGN.searches[line]) for line in lines)
-                mine = at_best(mine)
+                mine = at_best(mine, searching_too=key in CHOOSING)
             else:
                 whole = len(mine) == len(runs_of)
             table[key, variation.key] = judge(mine) if lines and whole else left[experiment].get(variation.key, NOT_YET)
@@ -48,7 +48,7 @@ def searching(specs: Sequence[RunSpec], rows: Mapping[str, StudyRow], first: flo
     return any(spec.run_id not in rows for spec in study.next_tried(specs, rows, first))
 
 
-def at_best(rows: Sequence[StudyRow]) -> list[StudyRow]:
+def at_best(rows: Sequence[StudyRow], *, searching_too: bool = False) -> list[StudyRow]:
     """Of a search the rows at the rate of the lowest loss of each method, of the seeds that chose nothing."""
     kept = list[StudyRow]()
     for name in dict.fromkeys((row.method, row.options, row.optimizer) for row in rows):
@@ -56,7 +56,7 @@ def at_best(rows: Sequence[StudyRow]) -> list[StudyRow]:
         first = min(row.seed for row in mine)
         losses = {row.rate: row.equal_loss for row in mine if row.seed == first}
         best = ladder.best(sorted(losses), losses)
-        kept += [row for row in mine if best and row.rate == best.rate and row.seed != first]
+        kept += [row for row in mine if best and row.rate == best.rate and (searching_too or row.seed != first)]
     return kept
 
 

@@ -44,8 +44,8 @@ LOW = replace(
          "this forecast trained (95 %: 92 to 99 %)."),
         (judged(told(0.04, warmup=50), gradient=LOW),
          "b at 24 layers is likely stuck, with a warm-up of 50 updates: it trains with probability 0.04; 53 of 57 "
-         "held-out models with this forecast did not train (95 %: 83 to 97 %). The lowest layer receives 0.004 of the top "
-         "layer's gradient: lower than in 99 % of models that train."),
+         "held-out models with this forecast did not train (95 %: 83 to 97 %). The lowest layer receives 0.004 of the "
+         "top layer's gradient: lower than in 99 % of models that train."),
         (judged(told(0.5, low=0.35, high=0.65, n=40, trained=20)),
          "Whether b at 24 layers trains is open, without warm-up: probability 0.50; 20 of 40 held-out models with a "
          "forecast of 0.35 to 0.65 trained. Each link alone is as in models that train."),

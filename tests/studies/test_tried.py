@@ -133,7 +133,7 @@ def test_embeddings_rates_are_compared_at_each_methods_best_factor_and_not_at_an
             for factor in TIMES:
                 loss = least + 0.2 * (factor != best)
                 ends = [
-                    {"unseen": loss, "rate": rate, "profile": SimpleNamespace(loss=loss + s / 10)} for s in (1, 2, 3)
+                    {"unseen": loss, "rate": rate, "profile": SimpleNamespace(loss=loss + s / 10)} for s in (0, 1, 2, 3)
                 ]
                 made += rows(key, ends, options="" if factor == 1 else f"times={factor}")
         return made
@@ -141,7 +141,7 @@ def test_embeddings_rates_are_compared_at_each_methods_best_factor_and_not_at_an
     inside = judges.own_embedding(searched(4))
     assert inside.word == "holds" and "Pre-LN 0.002, embedding 0.008" in inside.numbers
     assert judges.own_embedding(searched(TIMES[-1])).word == "undecided"
-    assert judges.own_embedding(searched(4)[3 * len(TIMES) :]).word
+    assert judges.own_embedding(searched(4)[4 * len(TIMES) :]).word
     assert judges.own_embedding(searched(4, rate=1.25e-4)).numbers.endswith("at an end)")
 
 
