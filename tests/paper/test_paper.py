@@ -102,7 +102,7 @@ def test_an_interrupted_paper_goes_on_where_it_stopped(tmp_path: Path, capsys, m
     index = (folder / "index.html").read_text()
     (done,) = {path.stem for path in folder.iterdir()} - {"index"}
     assert f'href="{done}.html"' in index, "what had ended is on a page already"
-    assert "the same command with a larger budget goes on" in index
+    assert "the same command with a larger budget continues" in index
     monkeypatch.setattr(execute, "run", real)
     code, out, _ = paper(capsys, *words)
     after = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "runs").iterdir() if path.name[0] != "."}
