@@ -178,16 +178,14 @@ def parse(text: str) -> tuple[str, dict[str, str]]:
     Keys in any case, with or without hyphens. An option given at its default is left out: it is the same run.
     """
     if own.parts(text):
-        raise UsageError(
-            f"{text}: a file of one's own is for sweep, slope, tolerance, ablate and `methods check` alone"
-        )
+        raise UsageError(f"{text}: a user's file works only in sweep, slope, tolerance, ablate and `methods check`")
     name, *settings = text.split(":")
     key = _among(name, NAMES)
     if key is None:
         if out := _among(name, {key: key for key in OUT}):
             raise UsageError(f"{OUT[out].label} is not here yet: it needs {OUT[out].needs} ({OUT[out].source})")
         if option := _among(name, OPTIONS):
-            raise UsageError(f"{name.strip()} is no method but a part of the block: `{option}`")
+            raise UsageError(f"{name.strip()} is a part of the block, not a method: `{option}`")
         close = nearest(name.strip(), [*NAMES, *OUT, *SETS])
         raise UsageError(f"unknown method {name.strip()!r}{close or ';'} `stabkit methods` lists all")
     return key, settled(f"method {key}", options(key), settings)
@@ -220,11 +218,11 @@ def settled(what: str, valid: Mapping[str, tuple[str, ...]], settings: Sequence[
             has = f"it has {', '.join(valid)}" if valid else "it has none"
             raise UsageError(f"{what} has no option {option!r}{nearest(option, valid) or ';'} {has}")
         if not equals or value not in valid[option]:
-            colons = "; options are apart by colons" if "," in value else ""
+            colons = "; separate options with colons" if "," in value else ""
             words = ", ".join(valid[option])
-            raise UsageError(f"option {option} of {what} is one of {words}, not {value!r}{colons}")
+            raise UsageError(f"option {option} of {what} must be one of {words}, not {value!r}{colons}")
         if option in chosen:
-            raise UsageError(f"option {option} of {what} stands there twice: {chosen[option]} and {value}")
+            raise UsageError(f"option {option} of {what} is given twice: {chosen[option]} and {value}")
         chosen[option] = value
     return dict(sorted((option, value) for option, value in chosen.items() if value != valid[option][0]))
 

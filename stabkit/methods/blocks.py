@@ -57,10 +57,11 @@ def inner(method: Method, site: Site, place: Place, config: ModelConfig) -> Part
 
 
 def departs(assumes: Sequence[str], config: ModelConfig) -> str:
-    """`its constants are derived for LayerNorm and ReLU, here are RMSNorm and SwiGLU`; "" where they are as assumed."""
+    """`its constants are derived for LayerNorm and ReLU, but the block has RMSNorm and SwiGLU`; "" where they are as
+    assumed."""
     has: Mapping[str, str] = {"LayerNorm": PARTS[config.norm].words, "ReLU": ACTIVATIONS[config.ffn_kind]}
     other = [(assumed, has[assumed]) for assumed in assumes if has[assumed] != assumed]
     if not other:
         return ""
     derived, here = (" and ".join(words) for words in zip(*other, strict=True))
-    return f"its constants are derived for {derived}, here {'are' if len(other) > 1 else 'is'} {here}"
+    return f"its constants are derived for {derived}, but the block has {here}"

@@ -57,7 +57,7 @@ def read(file: Path) -> str:
     something whose bytes would not be in the run's id."""
     try:
         if file.stat().st_size > LARGEST:
-            raise UsageError(f"{file} has more than {LARGEST:,} bytes: not a file of a method or a probe")
+            raise UsageError(f"{file} has more than {LARGEST:,} bytes: too large for a method or a probe")
         data = file.read_bytes()
         text = data.decode()
         tree = ast.parse(data)
@@ -73,7 +73,7 @@ def read(file: Path) -> str:
     for node in ast.walk(tree):
         if name := _foreign(node):
             raise UsageError(
-                f"{file}, line {getattr(node, 'lineno', 0)}: {name} is refused: its bytes are not in the runs' ids; "
+                f"{file}, line {getattr(node, 'lineno', 0)}: {name} is not allowed: run ids do not cover its content; "
                 f"a file may import the standard library, {', '.join(ALLOWED[:-1])} and {ALLOWED[-1]}"
             )
     return text
@@ -185,8 +185,7 @@ def text_of(source: Own, texts: Texts) -> str:
     text = texts.get(source.digest)
     if text is None:
         raise UsageError(
-            f"{source.file}:{source.name} is a file of one's own, and was not given: "
-            "a stored one is shown and never run"
+            f"{source.file}:{source.name} is a user's file that was not given: a stored copy is shown and never run"
         )
     if digest(text) != source.digest:
         raise UsageError(f"{source.file}: this is not the text whose sha256 is {source.digest[:12]}")

@@ -48,7 +48,7 @@ PARTS: Mapping[Part, PartKind] = {
     "derf": PartKind(words="Derf", function="Derf", parameters=lambda size, heads: 2 * size + 2),
     "shift": PartKind(words="shift", formula="{} + b", parameters=lambda size, heads: 1),
     "scale shift": PartKind(words="scale and shift", formula="s·({} + b)", parameters=lambda size, heads: 2),
-    "heads": PartKind(words="factor a head", formula="γ_h·{}", parameters=lambda size, heads: heads),
+    "heads": PartKind(words="one factor per head", formula="γ_h·{}", parameters=lambda size, heads: heads),
     "rms across heads": PartKind(
         words="RMSNorm across heads",
         function="RMSNorm_H",

@@ -17,9 +17,9 @@ def folds(method: Method, places: Sequence[Site]) -> str:
             "a norm stands on the branch, before the sum": method.norm_branch(site),
             "no norm stands after the sum": not method.norm_out(site),
             "the branch is scaled by γ": method.gamma(site) != ONE,
-            "what the branch reads is scaled by κ": method.kappa(site) != 1,
-            "something stands inside the branch": any(method.inner(site, place) for place in PLACES),
-            f"the norm is no LayerNorm but {method.norm_out(site)}": method.norm_out(site) not in ("norm", "layer"),
+            "the branch's input is scaled by κ": method.kappa(site) != 1,
+            "the branch has an inner part": any(method.inner(site, place) for place in PLACES),
+            f"the norm is {method.norm_out(site)}, not LayerNorm": method.norm_out(site) not in ("norm", "layer"),
         }
         for reason, holds in reasons.items():
             if holds:
@@ -32,17 +32,17 @@ def folds(method: Method, places: Sequence[Site]) -> str:
         return "its attention has a gate"
     if method.value_residual:
         return "its attention takes the first layer's values"
-    return "" if method.wiring == "chain" else f"its wiring is no chain: {named(method.wiring)}"
+    return "" if method.wiring == "chain" else f"its wiring is not a chain: {named(method.wiring)}"
 
 
 def audits(method: Method, places: Sequence[Site]) -> str:
     """Why a model of this method is not followed by `audit`; "" where it is."""
     if not wired(method.wiring).followed:
-        return "audit follows chains and DLCL's sums alone"
+        return "audit follows only chains and DLCL's sums"
     if method.value_residual:
-        return "values of another layer are not followed by audit"
+        return "audit does not follow another layer's values"
     if {"dyt", "dyt 1", "derf"} & set(_parts(method, places)):
-        return "audit recognises LayerNorm and RMSNorm, and neither DyT nor Derf"
+        return "audit recognises LayerNorm and RMSNorm, not DyT or Derf"
     return ""
 
 
@@ -51,11 +51,11 @@ def unjudged(method: Method, places: Sequence[Site]) -> tuple[str, ...]:
     stacks = dict.fromkeys(site.stack for site in places)
     heads = any(method.inner(site, place) for site in places for place in ("query", "key", "value"))
     reasons = {
-        "what stands on queries, keys and values": heads,
+        "parts on queries, keys and values": heads,
         "the gate on attention": any(method.gate(site) for site in places),
-        "what stands before the first layer": any(method.embedding(stack) for stack in stacks),
-        "the factors on rate and ε, which are the optimiser's": method.scaled,
-        "ω, which comes from data": method.calibrate is not None,
+        "parts before the first layer": any(method.embedding(stack) for stack in stacks),
+        "the factors on rate and ε (set in the optimiser)": method.scaled,
+        "ω (from data)": method.calibrate is not None,
     }
     return tuple(words for words, holds in reasons.items() if holds)
 
@@ -70,7 +70,7 @@ def _parts(method: Method, places: Sequence[Site]) -> Iterator[Part]:
 def told(method: Method, places: Sequence[Site]) -> tuple[tuple[str, str], ...]:
     """(command, what it can do for this method)."""
     beside = unjudged(method, places)
-    most = "sums, norms, scales and what was drawn" + (f"; not {', nor '.join(beside)}" if beside else "")
+    most = "sums, norms, scales and initialisation" + (f"; not {', nor '.join(beside)}" if beside else "")
     refused, plain = audits(method, places), folds(method, places)
-    fold = f"refuses it: {plain}" if plain else "makes a plain Post-LN model of it"
+    fold = f"refuses it: {plain}" if plain else "turns it into a plain Post-LN model"
     return ("audit", f"refuses it: {refused}" if refused else f"judges {most}"), ("fold", fold)

@@ -24,7 +24,7 @@ def faults(method: Method, n: int, m: int, width: int = 64) -> Iterator[str]:
     """What is wrong with it at a depth, a line each; a slot that raises is for the caller."""
     for name in ("key", "label", "source"):
         if not isinstance(getattr(method, name), str) or not getattr(method, name).strip():
-            yield f"its {name} is {getattr(method, name)!r}, not a text"
+            yield f"its {name} is {getattr(method, name)!r}, not a string"
     yield from _one_of("its group", method.group or "Post-LN", get_args(Group))
     if not isinstance(method.wiring, Wired):
         yield from _one_of("its wiring", method.wiring, tuple(WIRINGS))
@@ -40,7 +40,7 @@ def faults(method: Method, n: int, m: int, width: int = 64) -> Iterator[str]:
             return
     if reason := method.undefined(n, m):
         if not isinstance(reason, str):
-            yield f"undefined({n}, {m}) is {reason!r}, not the reason as a text"
+            yield f"undefined({n}, {m}) is {reason!r}, not the reason as a string"
         return
     method_sites = sites(n, m, width)
     for site in method_sites:

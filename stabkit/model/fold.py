@@ -78,9 +78,9 @@ def fold(weights: Arrays, spec: RunSpec) -> Folded:
     if why := folds(method, places):
         raise UsageError(f"{method.label} does not fold into a plain Post-LN model: {why}")
     if not config.tied:
-        raise UsageError("a model with a softmax of its own (--untied) does not fold: the plain model's is tied")
+        raise UsageError("a model with a separate softmax (--untied) does not fold: the plain model's is tied")
     if (block := blocks.name_of(config)) != "classic":
-        raise UsageError(f"a model of the block {block} does not fold: torch.nn's layers are of the classic one")
+        raise UsageError(f"a model of the block {block} does not fold: torch.nn's layers have the classic block")
     if config.hidden % config.heads:
         raise UsageError(f"a width of {config.hidden} does not divide into {config.heads} heads")
     omegas = _omegas(weights, method, places)
@@ -106,9 +106,7 @@ def fold(weights: Arrays, spec: RunSpec) -> Folded:
 def _method(spec: RunSpec) -> Method:
     method = methods.of(spec)
     if spec.own is not None:
-        raise UsageError(
-            f"{spec.own.label} does not fold: it is from a file of one's own, which is never run from a store"
-        )
+        raise UsageError(f"{spec.own.label} does not fold: it is from a user's file, which is never run from a store")
     if method is None:
         raise UsageError(f"there is no method {spec.method!r} with the options {dict(spec.options)} here")
     return method
@@ -119,9 +117,9 @@ def _taken(weights: Arrays, name: str, *shape: int) -> NDArray[np.float64]:
     held = weights.get(name)
     if held is None or held.dtype.kind != "f" or held.shape != shape:
         came = "missing" if held is None else f"{held.dtype} {held.shape}"
-        raise UsageError(f"these weights are not those of this run: {name} is to be of shape {shape}, and is {came}")
+        raise UsageError(f"these weights are not those of this run: {name} must have shape {shape}, but is {came}")
     if not np.isfinite(held).all():
-        raise UsageError(f"there is nothing to fold: {name} is not finite, as the weights of a diverged run are")
+        raise UsageError(f"there is nothing to fold: {name} is not finite, as in a diverged run")
     return np.array(held, dtype=np.float64)
 
 
@@ -214,7 +212,7 @@ class Plain(nn.Module):
         for name, value in eps.items():
             norm = self.get_submodule(name)
             if not isinstance(norm, nn.LayerNorm):
-                raise ValueError(f"{name} is no norm")
+                raise ValueError(f"{name} is not a norm")
             norm.eps = float(value)
         self.load_state_dict({name: torch.tensor(array) for name, array in arrays.items()}, assign=True)
         positions = draw.positions(MAX_POSITIONS, self.width).float()  # rounded, as Transformer's are

@@ -58,5 +58,5 @@ class Item:
         return {VERY_DEEP: "ADMIN"}.get(self.paper, self.paper)
 
 
-WIDER = "(the paper: 512 wide and more)"
+WIDER = "(the paper: width 512 and more)"
 TINY = f"64-128-2 models {WIDER}"

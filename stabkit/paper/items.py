@@ -16,11 +16,11 @@ START = Item(
     key="start",
     paper=OURS,
     name="Start",
-    title="DeepNorm’s start by width, with tied embeddings and without",
-    theirs="The papers' models share the embedding with the softmax and are 512 wide and more; they train with a "
-    "warm-up. What their start is like at a width they do not say.",
+    title="DeepNorm’s initial loss by width, with tied embeddings and without",
+    theirs="The papers' models tie the embedding to the softmax, have width 512 or more, and train with a "
+    "warm-up. The papers do not report the initial loss by width.",
     scaled=f"Widths 64 to 512 {WIDER}; the loss before any update, and at width 256 250 "
-    "updates of 256 tokens without warm-up, with the softmax tied and with one of its own.",
+    "updates of 256 tokens without warm-up, with the softmax tied and with a separate one.",
     commands=(
         f"sweep {SHAPES} --max-tokens 256",
         f"sweep {SHAPES} --max-tokens 256 --untied",
@@ -38,13 +38,13 @@ BY_KEY = {item.key: item for item in ITEMS}
 NOT_HERE: tuple[tuple[str, str], ...] = (
     ("DeepNet Table 3", "OPUS-100, a hundred languages and up to 1,000 layers and 3.8 billion parameters"),
     ("DeepNet Table 5", "102 languages and 12 billion sentence pairs against M2M-100; WMT, TED and Flores test sets"),
-    ("DeepNet Table 6's scores", "GLUE: it takes a masked language model pre-trained on billions of words"),
+    ("DeepNet Table 6's scores", "GLUE: it needs a masked language model pre-trained on billions of words"),
     (
         "DeepNet Table 7's scores and Tables 8, 9",
-        "zero- to four-shot tasks: they take causal language models pre-trained at scale",
+        "zero- to four-shot tasks: they need causal language models pre-trained at scale",
     ),
-    ("DeepNet Table 10", "ImageNet and ADE20k: pictures, which stabkit has no models for, and weeks of GPU time"),
-    ("Very Deep Transformers Table 2", "a comparison with systems of other papers on the whole of WMT-14"),
+    ("DeepNet Table 10", "ImageNet and ADE20k: stabkit has no image models, and they need weeks of GPU time"),
+    ("Very Deep Transformers Table 2", "a comparison with systems of other papers on all of WMT-14"),
     ("Very Deep Transformers Fig. 3", "errors by word frequency and sentence length of models trained to the end"),
     ("Very Deep Transformers Table 4", "21.8 million back-translated sentence pairs"),
 )

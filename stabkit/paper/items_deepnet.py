@@ -73,9 +73,9 @@ ITEMS: tuple[Item, ...] = (
         paper=DEEPNET,
         name="Fig. 5",
         title="Loss and the path of training",
-        theirs="Contours and trajectories of 64-128-2 models at three depths, after Hao et al.: Post-LN's surface is "
-        "the less smooth the deeper it is, DeepNet's smoothness is consistent over depths. No numbers are given.",
-        scaled="The paper's own size; 6L-6L, 18L-18L and 50L-50L, 60 updates without warm-up, 13 weights kept along "
+        theirs="Contours and trajectories of 64-128-2 models at three depths, after Hao et al.: Post-LN's surface "
+        "gets less smooth with depth, DeepNet's smoothness is consistent over depths. No numbers are given.",
+        scaled="The paper's own size; 6L-6L, 18L-18L and 50L-50L, 60 updates without warm-up, 13 snapshots along "
         "the path; 11 × 11 points in the plane of the path (PCA), and for smoothness cuts along two random directions.",
         commands=(
             "landscape --depths 6,18,50 --steps 60 --warmup 0 --lr 1e-3 --max-tokens 256 --snapshots 13 --points 11 "
@@ -90,10 +90,10 @@ ITEMS: tuple[Item, ...] = (
         paper=DEEPNET,
         name="Fig. 6",
         title="BLEU against depth after a fixed number of updates",
-        theirs="IWSLT-14 De-En, ten methods from 10L-10L to 100L-100L: in 8,000 updates DeepNet is over 30 BLEU, most "
-        "of the others are not; it is stable from shallow to deep and improves with depth.",
+        theirs="IWSLT-14 De-En, ten methods from 10L-10L to 100L-100L: after 8,000 updates DeepNet is above 30 BLEU, "
+        "most of the others are not; it is stable from shallow to deep and improves with depth.",
         scaled=f"{TINY}; four methods at 6L-6L to 24L-24L, 250 updates of 256 tokens. After so few updates BLEU is "
-        "near nothing: what separates them is the validation loss, and which train at all.",
+        "near 0: the validation loss separates them, and which methods train at all.",
         commands=(f"sweep --models post-ln,admin,pre-ln,deepnorm --depths 6,12,18,24 {LONG} --bleu",),
         figures=("bleu", "validation_loss", "table1"),
         claims=("deeper-deepnorm",),
@@ -104,9 +104,9 @@ ITEMS: tuple[Item, ...] = (
         paper=DEEPNET,
         name="Fig. 7",
         title="Larger learning rate, batch and width",
-        theirs="18L-18L DeepNet on WMT-17: it trains without difficulty at the largest rate, batch and width, and is "
-        "the better for each (width 1024 overfits after 10,000 updates).",
-        scaled=f"{TINY}; rate, batch and width each a half, once and twice the base; 250 updates, no warm-up.",
+        theirs="18L-18L DeepNet on WMT-17: it trains without difficulty at the largest rate, batch and width, and "
+        "improves with each (width 1024 overfits after 10,000 updates).",
+        scaled=f"{TINY}; rate, batch and width each at half, one and two times the base; 250 updates, no warm-up.",
         commands=(
             "sweep --models deepnorm --depths 18 --steps 250 --warmup 0 --max-tokens 256 --lr 5e-4,1e-3,2e-3",
             "sweep --models deepnorm --depths 18 --steps 250 --warmup 0 --lr 1e-3 --max-tokens 128,256,512",
@@ -122,7 +122,7 @@ ITEMS: tuple[Item, ...] = (
         title="The depth law L(d) = A·log d + B",
         theirs="OPUS-100, 12 to 1,000 layers, four epochs: average BLEU grows with the logarithm of the depth.",
         scaled="One language pair instead of a hundred languages, 6 to 96 layers in all, 250 updates of 256 tokens; "
-        "where not every depth reaches a BLEU of 1 so early, the fit is of the validation loss.",
+        "where some depth does not reach a BLEU of 1 so early, the fit uses the validation loss.",
         commands=(f"sweep --models deepnorm --depths 3,6,12,24,48 {LONG} --bleu",),
         figures=("depth_law", "validation_loss"),
         claims=("depth-law",),
@@ -135,8 +135,8 @@ ITEMS: tuple[Item, ...] = (
         title="Scaling α and β",
         theirs="18L-18L on WMT-14 En-Fr, α and β each times ¼, ½, 1, 2, 4, BLEU: small α and large β are unstable, "
         "large α and small β cost quality.",
-        scaled=f"{TINY}; validation loss after 250 updates of 256 tokens at 2e-3 without warm-up, where the whole "
-        "sentence has been seen; at 5e-4 only its second half shows.",
+        scaled=f"{TINY}; validation loss after 250 updates of 256 tokens at 2e-3 without warm-up, where the paper's "
+        "whole statement shows; at 5e-4 only its second half does.",
         commands=("ablate --max-tokens 256",),
         figures=("ablation", "boundary", "scale_map"),
         claims=("alpha-small", "beta-large", "alpha-large", "beta-small"),
@@ -152,7 +152,7 @@ ITEMS: tuple[Item, ...] = (
         "100L.",
         scaled=f"{TINY}; trains or does not, by loss, after 250 updates of 256 tokens without warm-up; every method "
         "at 6L and 18L, Post-LN and DeepNorm also at 50L and 100L; Post-LN at 6L and 18L also with a warm-up of 100 "
-        "updates, for the paper's has one. One seed: a single run a cell proves little where a method is on the edge.",
+        "updates, as in the paper. One seed: a single run per cell proves little where a method is near its limit.",
         commands=(
             f"sweep --models papers --depths 6,18 {LONG}",
             f"sweep --models post-ln,deepnorm --depths 50,100 {LONG}",
@@ -172,8 +172,8 @@ ITEMS: tuple[Item, ...] = (
         theirs="WMT-14 En-De, six methods: at 6L BLEU 26.4 to 27.4 (Post-LN and ADMIN), DeepNet 27.3; at 18L Post-LN "
         "diverges and DeepNet has 28.7 (ADMIN 28.4, T-Fixup 28.0). En-Fr: 39.4 to 39.9 at 6L, 41.8 to 42.4 at 18L.",
         scaled=f"{TINY}; 1,000 updates of 256 tokens at a constant rate, beam 4; one seed. Fig. 6 and 8 ask the same "
-        "after 250 updates; DeepNorm stands here at twice the rate too. So two reasons why deeper might not be better "
-        "on tiny models are tested: too few updates, and too small a rate for the deeper one.",
+        "after 250 updates; here DeepNorm also runs at twice the rate. This tests two reasons why deeper might not be "
+        "better on tiny models: too few updates, and too small a rate for the deeper model.",
         commands=(
             f"sweep --models t-fixup,post-ln,admin,pre-ln,normformer,deepnorm --depths 6,18 {updates(MANY)} --bleu",
             f"sweep --models deepnorm --depths 6,18 {updates(MANY, lr='2e-3')} --bleu",
@@ -190,8 +190,8 @@ ITEMS: tuple[Item, ...] = (
         theirs="OPUS-100, 50,000 updates: 12L-12L Post-LN of width 1024 (610M parameters) has 31.0 BLEU, DeepNet of "
         "width 512 (480M) 31.1 at 90L-6L and 31.6 at 48L-48L; the FLOPs are called similar.",
         scaled="Widths 128 and 64 instead of 1024 and 512; 250 updates of 256 tokens after a warm-up of 100: "
-        "the very beginning of training. 44L-44L stands beside 90L-6L, whose FLOPs it "
-        "shares.",
+        "the very beginning of training. 44L-44L is compared with 90L-6L, which has the same "
+        "FLOPs.",
         commands=(
             f"sweep --models post-ln --depths 12 {WARM} --hidden 128 --ffn 256",
             f"sweep --models deepnorm --depths 90x6,44,48 {WARM}",
@@ -204,12 +204,12 @@ ITEMS: tuple[Item, ...] = (
         paper=DEEPNET,
         name="Tables 6, 7",
         many=True,
-        title="The rate that one stack tolerates",
-        theirs="A masked model of 12 layers (Table 6): of 5e-4 and 1e-3 the largest that converges is taken for each "
+        title="The highest stable rate of one stack",
+        theirs="A masked model of 12 layers (Table 6): the larger of 5e-4 and 1e-3 that converges is used for each "
         "method. Causal models of 24 layers (Table 7): GPT-2 (Pre-LN) and NormFormer diverge at 1e-3, DeepNet trains; "
         "at 48 layers it trains at 1.2e-3.",
-        scaled=f"{TINY}; 250 updates of 256 tokens without warm-up, two seeds, rates far enough apart and up that some "
-        "of these methods fail. Their scores (GLUE, zero-shot) are out of reach.",
+        scaled=f"{TINY}; 250 updates of 256 tokens without warm-up, two seeds, rates high enough and far enough apart "
+        "that some of these methods fail. Their scores (GLUE, zero-shot) are out of reach.",
         commands=(
             f"sweep --models post-ln,deepnorm --arch encoder-only --depths 12 {updates(lr='5e-4,1e-3,2e-3,4e-3,8e-3')} "
             "--seeds 0,1",
@@ -226,8 +226,8 @@ ITEMS: tuple[Item, ...] = (
         title="Without DeepNorm, without its initialisation",
         theirs="18L-18L on WMT-14 En-Fr: 42.4 BLEU; without DeepNorm (α = 1) it diverges; without the initialisation "
         "(β = 1) 42.2.",
-        scaled=f"{TINY}; 250 updates of 256 tokens at 2e-3, with a warm-up of 150 updates and without; and without at "
-        "twice the rate, for whether α = 1 diverges may be a matter of the rate.",
+        scaled=f"{TINY}; 250 updates of 256 tokens at 2e-3, with a warm-up of 150 updates and without; also without at "
+        "twice the rate, because α = 1 may diverge only at some rates.",
         commands=(
             "ablate --max-tokens 256 --alpha-scale 1 --drop deepnorm,init",
             "ablate --max-tokens 256 --alpha-scale 1 --drop deepnorm,init --drop-warmup 0 --lr 4e-3",

@@ -10,7 +10,7 @@ ITEMS: tuple[Item, ...] = (
         paper=VERY_DEEP,
         name="Fig. 2(a)",
         title="Training perplexity at 60L-12L: default against ADMIN",
-        theirs="The default model hardly lowers its training perplexity, its gradients become NaN, and what comes out "
+        theirs="The default model hardly lowers its training perplexity, its gradients become NaN, and its output "
         "is no better than chance; ADMIN's perplexity falls throughout.",
         scaled=f"{TINY}, 250 updates of 256 tokens without warm-up (the paper: RAdam, days).",
         commands=(f"sweep --models post-ln,admin --depths 60x12 {LONG}",),
@@ -25,7 +25,7 @@ ITEMS: tuple[Item, ...] = (
         title="Validation perplexity of ADMIN at seven shapes",
         theirs="WMT-14 En-Fr: larger models (60L-12L, 36L-36L) end at lower perplexity than 6L-6L.",
         scaled=f"{TINY}; 250 updates: the paper's order is that of converged models. 6L-6L and 12L-12L also at twice "
-        "the rate, for whether the deeper one wants a larger one.",
+        "the rate, to see whether the deeper model needs a larger one.",
         commands=(
             f"sweep --models admin --depths 6,12,24x12,48x12,60x12,36,12x60 {LONG}",
             f"sweep --models admin --depths 6,12 {updates(lr='2e-3')}",
@@ -41,9 +41,9 @@ ITEMS: tuple[Item, ...] = (
         title="60L-12L diverges by default and gains 2.5 BLEU with ADMIN",
         theirs="WMT-14 En-Fr: 6L-6L 41.3 by default and 41.5 with ADMIN; 60L-12L diverges by default and has 43.8 "
         "with ADMIN (En-De: 27.6, 27.7, diverges, 30.1).",
-        scaled=f"{TINY}; 250 updates of 256 tokens, beam 4; one seed. Without warm-up, where 60L-12L parts; 6L-6L "
-        "also with a warm-up of 100 updates, for the paper's has one, and with one of 400 over 1,000 updates: for "
-        "whether the default wants a longer one.",
+        scaled=f"{TINY}; 250 updates of 256 tokens, beam 4; one seed. Without warm-up, where 60L-12L separates the "
+        "methods; 6L-6L also with a warm-up of 100 updates, as the paper has one, and with one of 400 over 1,000 "
+        "updates, to see whether the default needs a longer one.",
         commands=(
             f"sweep --models post-ln,admin --depths 6,60x12 {LONG} --bleu",
             f"sweep --models post-ln,admin --depths 6 {WARM} --bleu",

@@ -188,11 +188,11 @@ def _lead(sections: Sequence[Mapping[str, Any]]) -> str:
     named = {word: [f"{item.short} {item.name}" for item in items] for word, items in by.items()}
     lead = [f"{several(named[word], len(sections), 'items')} {comes_out(word, items)}" for word, items in by.items()]
     what = "; ".join(lead) or (
-        f"Of {len(sections)} items none was decided whole" if len(sections) > 1 else "The one item here was not decided"
+        f"None of {len(sections)} items was fully decided" if len(sections) > 1 else "The one item here was not decided"
     )
-    kinds = (("The papers’ central claims", central), ("Those beside them", others))
+    kinds = (("The papers’ central claims", central), ("The side claims", others))
     parts = [f"{kind}: {words}" for kind, words in kinds if words]
-    return f"{what}. {'. '.join(parts)}." if parts else f"{what}; no claim of theirs was tested."
+    return f"{what}. {'. '.join(parts)}." if parts else f"{what}; none of the papers’ claims was tested."
 
 
 def _short(sections: Sequence[Mapping[str, Any]]) -> str:

@@ -45,11 +45,11 @@ def _translated(
     out = Path(job["out"])
     run = Store(out).load(spec.run)
     if run.digest != spec.digest:
-        raise StoreError(f"{spec.run} was trained again while it was to be translated; start it again")
+        raise StoreError(f"{spec.run} was trained again before its translation; start the command again")
     its_task = task(run.spec, job["corpus"], out)
     held_out = its_task.held_out()
     if held_out.digest != spec.sentences:
-        raise CorpusError("the sentences to translate changed while the sweep was running; start it again")
+        raise CorpusError("the sentences to translate changed during the sweep; start the sweep again")
     arrays = weights.arrays(run)
     hypotheses = [""] * len(held_out.references)  # diverged weights say nothing
     if all(np.isfinite(array).all() for array in arrays.values()):

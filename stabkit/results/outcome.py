@@ -35,7 +35,7 @@ What it is worth: SEEN_BELOW."""
 SEEN_BELOW = {"stuck": (31, 31), "trains": (6, 43)}
 """(how many fell below VANISHED, of how many) of the 80 runs of docs/blind.csv that both readings, which saw losses
 alone, called so: all that are stuck, and six that train, Post-LN's near the rate beyond which it no longer does."""
-SEEN = "below it fell {} of {} runs that two readers of loss curves called stuck, and {} of {} that train".format(
+SEEN = "{} of {} runs that two readers of loss curves called stuck fell below it, and {} of {} that train".format(
     *SEEN_BELOW["stuck"], *SEEN_BELOW["trains"]
 )
 """The same in words."""
@@ -217,11 +217,11 @@ class Kept(TypedDict):
 def check(value: Any) -> None:
     """Raise ValueError for anything that is not a `Kept`."""
     if not isinstance(value, dict) or set(value) != set(Kept.__annotations__):
-        raise ValueError("its outcome.json is not what training knows of an outcome")
+        raise ValueError("its outcome.json is not an outcome of training")
     if type(value["parameters"]) is not int or not 0 <= value["parameters"] < 2**53:
-        raise ValueError("its outcome.json holds a count that is none")
+        raise ValueError("its outcome.json holds an invalid count")
     if type(value["unigram_loss"]) not in (int, float) and value["unigram_loss"] not in ("nan", "inf", "-inf"):
-        raise ValueError("its outcome.json holds a number that is none")
+        raise ValueError("its outcome.json holds an invalid number")
 
 
 def last_quarter_gain(loss: Table) -> float:

@@ -128,7 +128,7 @@ def unpacked(data: bytes, most: int) -> dict[str, NDArray[Any]]:
     bytes, before any is unpacked, and whatever zip and numpy raise for what is none."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         if (size := sum(member.file_size for member in archive.infolist())) > most:
-            raise TooLarge(f"it unpacks to {size:,} bytes, where {most:,} are the most that it can hold")
+            raise TooLarge(f"it unpacks to {size:,} bytes; at most {most:,} are possible")
         return {name.removesuffix(".npy"): _array(archive.read(name)) for name in archive.namelist()}
 
 
@@ -182,11 +182,11 @@ def current(records: Records, spec: RunSpec) -> dict[str, Table]:
     places = site_names(spec.model)
     for name in records:
         if not NAME.fullmatch(name):
-            raise UnreadableRecords(f"records.npz: {name[:60]!r} is no name of a probe")
+            raise UnreadableRecords(f"records.npz: {name[:60]!r} is not the name of a probe")
     held = {name: table for name, table in records.items() if table.version == version_of(name)}
     for name in ESSENTIAL:
         if name not in held or not len(held[name].steps):
-            raise UnreadableRecords(f"records.npz holds nothing of {name}")
+            raise UnreadableRecords(f"records.npz has no records of {name}")
     for name, table in held.items():
         asked = BY_NAME[name].sites(places) if name in BY_NAME else ()
         if missing := [site for site in asked if site not in table.sites]:
@@ -198,8 +198,8 @@ def current(records: Records, spec: RunSpec) -> dict[str, Table]:
 
 
 def lacking(each: Iterable[Iterable[str]]) -> str:
-    """A sentence that names the probes that runs lack (a collection of names a run), with counts: `3 runs hold no
-    stream or cosine of today's version: …`; "" where none is missing."""
+    """A sentence that names the probes that runs lack (a collection of names a run), with counts: `3 runs have no
+    stream or cosine of the current version: …`; "" where none is missing."""
     by_count: dict[int, list[str]] = {}
     for probe, count in Counter(probe for probes in each for probe in probes).items():
         by_count.setdefault(count, []).append(probe)
@@ -208,7 +208,7 @@ def lacking(each: Iterable[Iterable[str]]) -> str:
         for count, (*names, last) in by_count.items()
     ]
     sentence = ", ".join(held)
-    return sentence and f"{sentence} of today's version: left out where it is needed, and not trained again for it"
+    return sentence and f"{sentence} of the current version: left out where it is needed, not trained again"
 
 
 def jsonable(value: Any) -> Any:

@@ -100,7 +100,7 @@ def draw(request: Request, wanted: Sequence[SurfaceSpec], listener: Listener) ->
     with listener.measuring(planned) as (tell, ended):
         done = complete(planned, request.execute, tell, job_done=lambda job: ended(job["id"]))
     for spec, reason in done.lost:
-        raise StoreError(f"{spec.surface_id}: {reason.text}; finished tiles are kept: run it again")
+        raise StoreError(f"{spec.surface_id}: {reason.text}; finished tiles are kept: run the command again")
     return done.results
 
 

@@ -136,9 +136,9 @@ def _aside(shelf: Shelf[T], name: str) -> str:
                 shelf.load(name)
             except (CorruptFolder, OldFolder):
                 return f"moved to {shelf.quarantine(name)}"
-            return "sound again"
+            return "intact again"
     except Locked:
-        return "another command is at it"
+        return "another command is using it"
 
 
 def complete(
@@ -206,7 +206,7 @@ def settled(
         else:
             if math.isinf(since):
                 since = time.monotonic()
-                tell({"id": "", "note": f"waiting: other commands are making {len(held)} of these"})
+                tell({"id": "", "note": f"waiting: other commands are computing {len(held)} of these"})
             if time.monotonic() - since > patience:
                 return
             time.sleep(LOOK)
@@ -249,6 +249,6 @@ def _freed(held: dict[str, tuple[Job, Busy]], freed: Freed, tell: Tell) -> list[
             del held[name]
             free.append({**job, "over": over})
             if over:
-                said = f"process {busy.pid} of {busy.machine}, which was at it, is gone: it is taken over"
+                said = f"process {busy.pid} on {busy.machine} ended before it finished: taken over here"
                 tell({"id": name, "note": f"{name}: {said}"})
     return free

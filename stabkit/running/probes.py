@@ -137,7 +137,7 @@ def run(
     cells = [probed.cell for probed in done.results]
     alike = request.widths == (None,) and len({cell.digest for cell in cells}) < len(cells)  # a width may be ignored
     if len(cells) + len(done.lost) != len(specs) or alike:
-        raise FailedRuns(f"{len(specs)} runs were asked for, {len(cells)} came back; does the factory fork?")
+        raise FailedRuns(f"{len(specs)} runs were requested, {len(cells)} came back; does the factory fork?")
     order = {spec.name: i for i, spec in enumerate(specs)}
     lost = sorted(done.lost, key=lambda pair: order[pair[0].name])
     return Done(results=cells, lost=lost, reused=sum(probed.reused for probed in done.results))

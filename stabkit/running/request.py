@@ -141,7 +141,7 @@ def space(need: int, out: Path) -> None:
     free = shutil.disk_usage(there).free
     if need > free:
         has, needs = f"{free / 1e6:.0f} MB free", f"about {need / 1e6:.0f} MB"
-        raise StoreError(f"{there} has {has}, these runs need {needs}; make room or name another --out")
+        raise StoreError(f"{there} has {has}, these runs need {needs}; free some space or name another --out")
 
 
 def _memory() -> float:

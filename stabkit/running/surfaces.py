@@ -109,7 +109,7 @@ def _step(run: Run, at: str) -> int:
     step = int(at) if step is None else step
     if step not in weights.kept(run):
         have = ", ".join(map(str, weights.kept(run)))
-        raise UsageError(f"--at {at}: {run.run_id} kept the weights of steps {have}; --snapshots keeps more of them")
+        raise UsageError(f"--at {at}: {run.run_id} kept the weights of steps {have}; --snapshots keeps more")
     return step
 
 

@@ -84,7 +84,9 @@ def _make(wanted: TaskConfig, max_tokens: int, where: Where, shelf: Shelf[Prepar
 
     corpus = _corpus(wanted, where)
     if text.digest(corpus) != wanted.digest:
-        raise CorpusError(f"the text in {corpus.directory} changed since the sweep was planned; start it again")
+        raise CorpusError(
+            f"the text in {corpus.directory} has changed since the sweep was planned; start the sweep again"
+        )
     prepared = encoded.prepare(corpus, wanted.vocab, max_tokens)
     shelf.commit(_digest(wanted, max_tokens), to_files(prepared))
     return prepared
@@ -95,5 +97,5 @@ def _corpus(wanted: TaskConfig, where: Where) -> Corpus:
 
     if where is None:
         need = f"--data DIR --source {wanted.source} --target {wanted.target}"
-        raise CorpusError(f"this run's text is needed to draw around it: {need}")
+        raise CorpusError(f"surfaces of this run need its text: {need}")
     return text.find(Path(where["directory"]), wanted.source, wanted.target)

@@ -81,7 +81,7 @@ class TriedModel(NamedTuple):
 
 LEARNT = 0.98
 """Of the loss before the first update: what has not come below it has learnt next to nothing."""
-TAUGHT = "these updates teach the model next to nothing, and what is said of rates is said of noise"
+TAUGHT = "the model learns almost nothing in these updates, so results about rates are noise"
 
 Trying = Callable[[int], AbstractContextManager[tuple[Tell, Callable[[TrialSpec, "TriedModel | Lost"], None]]]]
 """What shows the runs of a round."""
@@ -118,7 +118,7 @@ def of_factory(request: TrialRequest, execute: Map, workers: int, trying: Trying
             named = [f"{name} at {', '.join(map(str, sorted(sizes)))}" for name, sizes in optimizers.items()]
             notes.append(f"the optimiser is not the same at every size: {'; '.join(named)}")
         if models and all(model.trial.loss > LEARNT * model.trial.start for model in models.values()):
-            notes.append(f"no rate took the loss below {LEARNT:.0%} of what it was before: {TAUGHT}")
+            notes.append(f"no rate brought the loss below {LEARNT:.0%} of its initial value: {TAUGHT}")
         return Trained(
             trials={place: model.trial.trial for place, model in models.items()},
             failed=[(spec.name, lost.text) for spec, lost in done.lost],

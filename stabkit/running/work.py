@@ -88,7 +88,7 @@ def _run(job: Job, tell: Callable[[Event], None]) -> tuple[str, str]:
     run_id = run_spec.run_id
     if job.get("id", run_id) != run_id:
         raise UsageError(
-            f"this worker's stabkit {__version__} is not the one that planned {job['id']}: install the same"
+            f"this worker has stabkit {__version__}, but another one planned {job['id']}: install the same"
         )
     store = Store(Path(job["out"]))
     with store.shelf.held(run_id, job.get("over", "")):
@@ -128,12 +128,12 @@ def _trained(job: Job, run_spec: RunSpec, store: Store, tell: Callable[[Event], 
     try:
         start = _state(store, run_spec)
         if start is not None:
-            tell({"id": run_id, "note": f"{run_id} goes on from step {start.step}"})
+            tell({"id": run_id, "note": f"{run_id} continues from step {start.step}"})
         result = attempt(start)
     except (CorruptFolder, states.ForeignState) as error:
         start = None
         store.forget_checkpoint(run_id)
-        tell({"id": run_id, "warning": f"corrupt checkpoint, {run_id} starts afresh: {error}"})
+        tell({"id": run_id, "warning": f"corrupt checkpoint, {run_id} starts from step 0: {error}"})
         result = attempt(None)
     except Exception:
         if start is not None and not moved:  # not one step: the next attempt had better not begin there
@@ -156,7 +156,7 @@ def _runs(job: Job, tell: Callable[[Event], None]) -> tuple[str, str]:
     specs = [spec.from_json(each["spec"]) for each in job["jobs"]]
     if foreign := [each["id"] for each, one in zip(job["jobs"], specs, strict=True) if each["id"] != one.run_id]:
         raise UsageError(
-            f"this worker's stabkit {__version__} is not the one that planned {foreign[0]}: install the same"
+            f"this worker has stabkit {__version__}, but another one planned {foreign[0]}: install the same"
         )
     store = Store(Path(job["out"]))
     answers = dict[str, Any]()

@@ -92,9 +92,9 @@ def loss_surface(
     ((5, 5), True)
     """
     if normalise not in NORMALISATIONS:
-        raise UsageError(f"normalise is one of {', '.join(NORMALISATIONS)}, not {normalise!r}")
+        raise UsageError(f"normalise must be one of {', '.join(NORMALISATIONS)}, not {normalise!r}")
     if not 0 < reach < float("inf"):
-        raise UsageError(f"reach is a positive number, not {reach!r}")
+        raise UsageError(f"reach must be a positive number, not {reach!r}")
     try:
         a = np.array(directions.axis(points, reach))
     except ValueError as error:
@@ -106,14 +106,14 @@ def loss_surface(
         )
     else:
         if len(plane) != 2:
-            raise UsageError(f"a plane is two directions, got {len(plane)}")
+            raise UsageError(f"a plane needs two directions, got {len(plane)}")
         first, second = (np.asarray(direction, dtype=np.float64) for direction in plane)
         if not first.shape == second.shape == evaluator.origin.shape:
             sizes = f"{first.shape} and {second.shape}"
             raise UsageError(f"a plane's directions have {evaluator.origin.shape} numbers for this model, got {sizes}")
     if not first.any() or not (np.isfinite(first).all() and np.isfinite(second).all()):
-        alone = "a model of one-dimensional parameters alone needs one_dimensional=True"
-        raise UsageError(f"the direction moves nothing, or not finitely; {alone}")
+        alone = "a model with only one-dimensional parameters needs one_dimensional=True"
+        raise UsageError(f"the direction is zero or not finite; {alone}")
     b = np.zeros(1) if cut else a
     if engine == "loss-landscapes":
         from stabkit.surface import library
@@ -122,7 +122,7 @@ def loss_surface(
     elif engine == "stabkit":
         losses = evaluator.at(evaluator.origin, (first, second), [(x, y) for y in b for x in a]).reshape(len(b), len(a))
     else:
-        raise UsageError(f"engine is stabkit or loss-landscapes, not {engine!r}")
+        raise UsageError(f"engine must be stabkit or loss-landscapes, not {engine!r}")
     return LossSurface(a=a, b=b, loss=losses, origin=evaluator.origin, directions=(first, second))
 
 

@@ -189,7 +189,7 @@ def project(point: Vector, origin: Vector, first: Vector, second: Vector) -> tup
 def axis(points: int, reach: float) -> tuple[float, ...]:
     """`points` evenly from −reach to reach, an exact 0 in the middle, symmetric to the bit; raises ValueError."""
     if points < 3 or points % 2 == 0:
-        raise ValueError(f"a surface needs an odd number of points, 3 or more, so that one is the middle; got {points}")
+        raise ValueError(f"a surface needs an odd number of points, 3 or more, with one in the middle; got {points}")
     half = points // 2
     up = [reach * (i / half) for i in range(1, half + 1)]
     return (*(-value for value in reversed(up)), 0.0, *up)

@@ -34,7 +34,7 @@ class Evaluator:
         named = list(model.named_parameters())
         kinds = {(p.dtype, p.device) for _, p in named}
         if together < 1:
-            raise UsageError(f"together is a number of points, 1 or more, not {together}")
+            raise UsageError(f"together must be a number of points, 1 or more, not {together}")
         if len(kinds) != 1 or any(dtype.is_complex for dtype, _ in kinds):
             what = ", ".join(sorted(f"{dtype} on {device}" for dtype, device in kinds)) or "none"
             raise UsageError(

@@ -37,7 +37,7 @@ def walk(
     from loss_landscapes.metrics import Metric
 
     if len(b) < 2 or len(a) != len(b):
-        raise UsageError("the library walks squares; a cut is for the engine stabkit")
+        raise UsageError("the library computes only square surfaces; cuts need the engine stabkit")
 
     class LossMetric(Metric):  # type: ignore[misc]  # the library ships no types
         def __call__(self, wrapper: Any) -> float:

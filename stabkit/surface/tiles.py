@@ -115,7 +115,7 @@ def axes(run: Run, kind: str, tensors: Layout) -> directions.Axes:
     try:
         return directions.pca(path) if kind == "pca" else directions.hao(path)
     except ValueError as error:
-        raise UsageError(f"{run.run_id}: {error}; --snapshots keeps more of it") from error
+        raise UsageError(f"{run.run_id}: {error}; --snapshots keeps more") from error
 
 
 def _weights(run: Run, at: At, tensors: Layout) -> Vector:

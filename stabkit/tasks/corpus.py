@@ -59,7 +59,7 @@ def find(directory: Path, source: str, target: str) -> Corpus:
     """The corpus of a directory; looks at names and kinds of files only."""
     for language in (source, target):
         if not re.fullmatch(r"[A-Za-z0-9_-]{1,16}", language):
-            raise UsageError(f"a language is 1 to 16 of A-Z a-z 0-9 _ -, such as 'de', got {language!r}")
+            raise UsageError(f"a language has 1 to 16 characters from A-Z a-z 0-9 _ -, such as 'de'; got {language!r}")
     if source == target:
         raise UsageError(f"source and target must be two languages, got {source!r} for both")
     try:
@@ -181,7 +181,7 @@ def _bytes(path: Path) -> bytes:
                 pieces.append(piece)
                 left -= len(piece)
         except (gzip.BadGzipFile, zlib.error, EOFError) as error:
-            raise CorpusError(f"{shown(path)} is not a sound gzip file: {error}") from None
+            raise CorpusError(f"{shown(path)} is not a valid gzip file: {error}") from None
         except OSError as error:
             raise CorpusError(f"{shown(path)} cannot be read: {_reason(error)}") from None
     if left < 0:

@@ -69,8 +69,8 @@ def prepare(corpus: Corpus, vocab: int, max_tokens: int) -> Prepared:
     for sides, kept in ((corpus.train, trained), (corpus.validation, validated)):
         if not len(kept.lengths):
             raise CorpusError(
-                f"no pair of {shown(sides[0])} and {shown(sides[1])} is left:"
-                f" every one is blank on a side or longer than {limit} tokens"
+                f"no pair of {shown(sides[0])} and {shown(sides[1])} remains:"
+                f" each has an empty side or more than {limit} tokens"
             )
     return Prepared(
         vocabulary=proto,

@@ -73,21 +73,21 @@ def _reads(made: type[Probe], spec: RunSpec, place: str) -> None:
     probe = made(model, Flat(model, model.parts()))
     sites = getattr(probe, "sites", None)
     if not isinstance(sites, tuple) or not sites or not all(isinstance(site, str) and site for site in sites):
-        raise UsageError(f"{place} is a probe without sites: __init__ is to set self.sites, a tuple of names")
+        raise UsageError(f"{place} is a probe without sites: __init__ must set self.sites, a tuple of names")
     if len(set(sites)) < len(sites):
-        raise UsageError(f"{place}: two of its sites have one name")
+        raise UsageError(f"{place}: two of its sites have the same name")
     model.train(probe.watches == "training")
     with train.watching([probe], probe.watches):
         seen = train.forward(model, task.probe(), spec.train.label_smoothing)
         seen.loss.backward()  # type: ignore[no-untyped-call]
     with torch.no_grad():
         values = probe.read(seen)
-    asked = f"read() is to return a tensor of its {len(sites)} site{'s' * (len(sites) > 1)}"
+    asked = f"read() must return a tensor of its {len(sites)} site{'s' * (len(sites) > 1)}"
     if not isinstance(values, torch.Tensor):
-        raise UsageError(f"{place}: {asked}, and returned {type(values).__name__}")
+        raise UsageError(f"{place}: {asked}, but returned {type(values).__name__}")
     if values.shape != (len(sites),):
         more = "; `.reshape(1)` makes one of a single number" if len(sites) == 1 else ""
-        raise UsageError(f"{place}: {asked}, and returned one of shape {tuple(values.shape)}{more}")
+        raise UsageError(f"{place}: {asked}, but returned one of shape {tuple(values.shape)}{more}")
 
 
 def _records(source: Own, spec: RunSpec, texts: Texts, name: str, place: str) -> None:
@@ -100,7 +100,7 @@ def _records(source: Own, spec: RunSpec, texts: Texts, name: str, place: str) ->
     whole = train.run(watched, task, texts=texts, save=states.append, every=1).records
     for each, table in without.items():
         if not np.array_equal(table.values, whole[each].values, equal_nan=True):
-            raise UsageError(f"{place} changes what it watches: {each} is other with it than without")
+            raise UsageError(f"{place} changes the training: {each} differs with it and without")
     again = train.run(watched, task, texts=texts, start=states[-1]).records
     if not np.array_equal(whole[name].values, again[name].values, equal_nan=True):
         raise UsageError(

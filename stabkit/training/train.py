@@ -201,7 +201,7 @@ def begun(
     # those of step 0 last: one passes the batch again, and others would take what they then see for this pass
     probes = [probe(model, flat) for probe in sorted(chosen, key=lambda probe: probe.when == "start")]
     if any(needs_python(model, probe) for probe in probes if type(probe) in mine):
-        model.only_python = model.only_python or "a probe of one's own"
+        model.only_python = model.only_python or "a user's probe"
     unigram = unigram_loss(task.target_counts(), task.validation(), spec.train.label_smoothing)
     return OneRun(spec, task, model, flat, optimizer, probes, Recorder(), unigram, {})
 

@@ -58,7 +58,7 @@ for arch in encoder-decoder encoder-only decoder-only; do
   block "all methods in the llama block, $arch" bash -c "$stab sweep --models all --arch $arch --block llama --depths 2 --steps 2 --warmup 0 --json -q --out '$work/b' >'$work/b.json' && python3 -c \"import json; runs = json.load(open('$work/b.json'))['runs']; assert len(runs) >= 12 and all(r['outcome'] != 'failed' for r in runs)\""
 done
 block "its parts on their own" bash -c "$stab sweep --models deepnorm --norm dyt --ffn-kind swiglu --positions rotary --qk-norm --no-biases --untied --depths 2 --steps 2 -q --out '$work/b2'"
-block "constants derived for another block are said" bash -c "$stab sweep --models deepnorm --block llama --depths 2 --dry-run --out '$work/b3' 2>&1 | grep -q 'derived for LayerNorm and ReLU, here are RMSNorm and SwiGLU'"
+block "constants derived for another block are said" bash -c "$stab sweep --models deepnorm --block llama --depths 2 --dry-run --out '$work/b3' 2>&1 | grep -q 'derived for LayerNorm and ReLU, but the block has RMSNorm and SwiGLU'"
 # — 6 From a file of one's own
 own() { user "sweep --models ./my.py:peri_ln,deepnorm --probes ./mine.py:TokenCosine --depths 2,6 --steps 8 --warmup 0 -q --json --out '$work/o' >'$work/o.json'"; }
 block "--models ./my.py:peri_ln --probes ./mine.py:TokenCosine" own

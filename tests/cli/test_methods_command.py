@@ -121,8 +121,8 @@ def test_what_stands_where_is_told_of_norms_shifts_heads_wiring_and_ends():
     assert "wiring: history, normed" in dlcl and "after the encoder: norm, after the decoder: norm" in dlcl
     assert "no biases" in r_fixup and "shift before φ" in r_fixup
     assert "after the encoder: scale shift, after the decoder: shift" in r_fixup
-    assert "factor a head before the last map" in listed("normformer", "--depths", "2")
-    assert "trained one a layer" in listed("rezero") and "after the encoder: nothing" in listed("post-ln")
+    assert "one factor per head before the last map" in listed("normformer", "--depths", "2")
+    assert "trained one per layer" in listed("rezero") and "after the encoder: nothing" in listed("post-ln")
 
 
 def test_options_of_a_method_change_its_constants():

@@ -197,13 +197,13 @@ def test_a_run_with_further_probes_is_shown_once_beside_the_same_without(here: P
     [
         ("NoSites", "is a probe without sites"),
         ("Shadow", "the name 'loss' is a built-in probe's"),
-        ("Nameless", "its `name` is to be small letters"),
-        ("Wrong", "read() is to return a tensor of its 10 sites"),
-        ("Meddles", "changes what it watches"),
-        ("Draws", "changes what it watches"),
+        ("Nameless", "its `name` must be lower-case letters"),
+        ("Wrong", "read() must return a tensor of its 10 sites"),
+        ("Meddles", "changes the training"),
+        ("Draws", "changes the training"),
         ("Fails", "ZeroDivisionError"),
         ("Missing", "has no class of a Probe 'Missing'"),
-        ("torch", "is no class of stabkit.probes.base.Probe"),
+        ("torch", "is not a subclass of stabkit.probes.base.Probe"),
     ],
 )
 def test_a_probe_that_breaks_the_contract_is_one_line_before_anything_is_trained(
@@ -218,7 +218,7 @@ def test_a_probe_that_breaks_the_contract_is_one_line_before_anything_is_trained
     ("words", "said"),
     [
         (("--models", "./my.py:peri_ln,./my.py:twice"), "two methods are both called My Peri"),
-        (("--models", "./my.py:peri_ln:embedding=maybe"), "is one of yes, no, not 'maybe'"),
+        (("--models", "./my.py:peri_ln:embedding=maybe"), "must be one of yes, no, not 'maybe'"),
         (("--models", "./my.py:peri_ln", "--recipe", "paper"), "has no recipe of its own here"),
         (("--models", "./none.py:peri_ln"), "No such file"),
         (("--probes", "mine.py"), "is not FILE.py:CLASS"),

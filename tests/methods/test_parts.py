@@ -80,9 +80,9 @@ def test_constants_that_were_derived_for_another_block_are_said_to_be():
         == departs(post_ln.method().assumes, ModelConfig(encoder_layers=1, decoder_layers=1, **BLOCKS["llama"]))
     )
     said = departs(deepnorm.method().assumes, ModelConfig(encoder_layers=1, decoder_layers=1, **BLOCKS["llama"]))
-    assert said == "its constants are derived for LayerNorm and ReLU, here are RMSNorm and SwiGLU"
+    assert said == "its constants are derived for LayerNorm and ReLU, but the block has RMSNorm and SwiGLU"
     said = departs(deepnorm.method().assumes, ModelConfig(encoder_layers=1, decoder_layers=1, norm="dyt"))
-    assert said == "its constants are derived for LayerNorm, here is DyT"
+    assert said == "its constants are derived for LayerNorm, but the block has DyT"
 
 
 def test_an_embedding_norm_stands_before_each_stack_and_is_counted():

@@ -88,7 +88,7 @@ def test_what_the_recipe_decides_cannot_be_asked_for_beside_it(option, value):
     with pytest.raises(UsageError) as caught:
         invoked("--recipe", "paper", option, value)
     said = str(caught.value)
-    assert said == f"--recipe paper gives each method its own {option}; leave {option} {value} out"
+    assert said == f"--recipe paper gives each method its own {option}; leave out {option} {value}"
 
 
 def test_an_unknown_recipe_optimiser_or_architecture_is_named():

@@ -216,7 +216,7 @@ REFUSED = {
     "rezero": "no norm stands after the sum",
     "r-fixup": "no norm stands after the sum",
     "t-fixup": "no norm stands after the sum",
-    "residual": "its wiring is no chain: two streams",
+    "residual": "its wiring is not a chain: two streams",
     "reordered-norm": "a norm stands on the branch, before the sum",
 }
 BEFORE = (
@@ -245,10 +245,10 @@ def test_what_stands_in_the_way_is_asked_of_the_slots() -> None:
     assert folds(plain, places) == ""
     for change, told in (
         ({"norm_branch": lambda site: site.name == "decoder.1.cross"}, "a norm stands on the branch, before the sum"),
-        ({"kappa": lambda site: 0.5}, "what the branch reads is scaled by κ"),
+        ({"kappa": lambda site: 0.5}, "the branch's input is scaled by κ"),
         ({"gamma": lambda site: Scale(init=2.0)}, "the branch is scaled by γ (at encoder.1.self)"),
         ({"gamma": lambda site: Scale(trainable=True)}, "the branch is scaled by γ"),
-        ({"inner": lambda site, place: "norm" if place == "last" else ""}, "something stands inside the branch"),
+        ({"inner": lambda site, place: "norm" if place == "last" else ""}, "the branch has an inner part"),
         ({"final": lambda stack: "norm" if stack == "decoder" else ""}, "a norm stands after the decoder"),
         ({"wiring": "history, norm after"}, "history, norm after"),
         ({"gate": lambda site: "head"}, "its attention has a gate"),
@@ -263,14 +263,14 @@ def damaged(name: str, change: Callable[[np.ndarray], Any]) -> Callable[[Weights
 
 UNFIT: dict[str, tuple[Callable[[Weights], Weights], str]] = {
     "not finite": (damaged("layers.decoder_2_ffn.g.up.bias", lambda a: a * np.nan), "ffn.g.up.bias is not finite"),
-    "ω not finite": (damaged("omega", lambda a: a * np.inf), "omega is not finite, as the weights of a diverged run"),
+    "ω not finite": (damaged("omega", lambda a: a * np.inf), "omega is not finite, as in a diverged run"),
     "ω is 0": (damaged("omega", lambda a: a * (np.arange(len(a)) != 4)), "ω of encoder.3.self has an entry that is 0"),
     "the first ω is below 0": (damaged("omega", lambda a: -a), "encoder.1.self is not one number above 0"),
-    "one missing": (lambda w: {n: a for n, a in w.items() if ".kv.weight" not in n}, "shape (32, 16), and is missing"),
-    "another shape": (damaged("embedding", lambda a: a[1:]), "shape (200, 16), and is float32 (199, 16)"),
-    "another kind": (damaged("embedding", lambda a: a.astype(np.int32)), "and is int32 (200, 16)"),
-    "too few ω": (damaged("omega", lambda a: a[:-1]), "omega is to be of shape (12,)"),
-    "none": (lambda w: {}, "omega is to be of shape (12,), and is missing"),
+    "one missing": (lambda w: {n: a for n, a in w.items() if ".kv.weight" not in n}, "shape (32, 16), but is missing"),
+    "another shape": (damaged("embedding", lambda a: a[1:]), "shape (200, 16), but is float32 (199, 16)"),
+    "another kind": (damaged("embedding", lambda a: a.astype(np.int32)), "but is int32 (200, 16)"),
+    "too few ω": (damaged("omega", lambda a: a[:-1]), "omega must have shape (12,)"),
+    "none": (lambda w: {}, "omega must have shape (12,), but is missing"),
 }
 
 
@@ -394,7 +394,7 @@ SPOILED: dict[str, tuple[Callable[[Path], object], str]] = {
     "a list": (lambda to: (to / "config.json").write_text("[]"), "not a folded model"),
     "a key gone": (lambda to: edit(to, lambda c: c.pop("heads")), "heads"),
     "a layer more": (lambda to: edit(to, lambda c: c.update(encoder_layers=4)), "encoder.layers.3"),
-    "eps of no norm": (lambda to: edit(to, lambda c: c["eps"].update(embedding=1.0)), "embedding is no norm"),
+    "eps of no norm": (lambda to: edit(to, lambda c: c["eps"].update(embedding=1.0)), "embedding is not a norm"),
     "eps of nothing": (lambda to: edit(to, lambda c: c["eps"].update(nowhere=1.0)), "nowhere"),
     "heads that do not divide": (lambda to: edit(to, lambda c: c.update(heads=3)), "not a folded model"),
 }

@@ -58,7 +58,7 @@ def test_every_item_runs_at_two_layers_and_three_steps(item, shared: Path, capsy
     assert code == 0 and [row["runs"] for row in json.loads(out)["plan"]] == [0], "nothing of it is left to train"
     page = Path(document["report"]).read_text()
     assert f'<h2 id="{item.key}">' in page and item.title in page
-    assert "Not so on this page" in page and "--depths 2 --steps 3" in page
+    assert "Different on this page" in page and "--depths 2 --steps 3" in page
     assert "http://" not in page.replace("http://www.w3.org", "") and "https://" not in page
 
 
@@ -102,7 +102,7 @@ def test_an_interrupted_paper_goes_on_where_it_stopped(tmp_path: Path, capsys, m
     index = (folder / "index.html").read_text()
     (done,) = {path.stem for path in folder.iterdir()} - {"index"}
     assert f'href="{done}.html"' in index, "what had ended is on a page already"
-    assert "the same command with a larger one goes on" in index
+    assert "the same command with a larger budget continues" in index
     monkeypatch.setattr(execute, "run", real)
     code, out, _ = paper(capsys, *words)
     after = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "runs").iterdir() if path.name[0] != "."}
@@ -174,7 +174,7 @@ def test_an_item_that_fails_is_on_the_page_beside_the_others(tmp_path: Path, cap
     pages = {path.stem: path.read_text() for path in folder.iterdir()}
     assert set(pages) == {"index", "fig2", "table11"}
     (stopped,) = (key for key, page in pages.items() if "the disk is full" in page)
-    assert "Not run to its end" in pages[stopped] and ">stopped</b>" in pages["index"]
+    assert "Not finished" in pages[stopped] and ">stopped</b>" in pages["index"]
 
 
 def test_items_that_need_what_the_text_lacks_are_left_out_of_all_with_the_reason(tmp_path: Path, capsys) -> None:

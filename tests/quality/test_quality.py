@@ -155,7 +155,7 @@ def test_parallel_text_is_translated_and_a_changed_test_set_is_another_translati
 def test_a_language_model_is_refused_with_the_reason(arch: str, tmp_path: Path, say: Say) -> None:
     code, shown, told = say(*SWEEP, "--arch", arch, "--bleu", "--out", tmp_path / "none")
     assert code == 2 and shown == "" and told.count("\n") == 1 and not (tmp_path / "none").exists()
-    assert "--bleu needs an encoder and a decoder" in told and "translates nothing" in told
+    assert "--bleu needs an encoder and a decoder" in told and "cannot translate" in told
 
 
 @pytest.mark.parametrize(("option", "value"), [("--beam", "0"), ("--beam", "65"), ("--length-penalty", "-1")])
@@ -255,7 +255,7 @@ def test_translated_text_stands_in_the_order_of_its_file(directory: Path, tmp_pa
 def test_sentences_that_changed_meanwhile_are_not_translated(tmp_path: Path, few: None) -> None:
     run = tiny(layers=1)
     Store(tmp_path).commit(run, files_of(run))
-    with pytest.raises(CorpusError, match="changed while the sweep was running"):
+    with pytest.raises(CorpusError, match="changed during the sweep"):
         work.do(
             job(
                 tmp_path,

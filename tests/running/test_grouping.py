@@ -105,5 +105,5 @@ def test_a_sweep_of_runs_at_once_is_the_sweep(tmp_path: Path):
 def test_a_stack_from_another_version_is_refused():
     spec = tiny()
     foreign = {**job(spec), "id": "deepnorm-2L-2L-s0-000000000000"}
-    with pytest.raises(Exception, match="is not the one that planned"):
+    with pytest.raises(Exception, match="but another one planned"):
         work.do({"kind": "runs", "id": "x", "jobs": [foreign], "out": "o", "corpus": None, "device": "cpu"}, print)

@@ -214,7 +214,7 @@ def test_what_others_left_undone_is_done_here_over_their_lock(tmp_path: Path) ->
 
     done = complete(plan.plan(["a"], made(tmp_path)), execute, lambda event: notes.append(event.get("note", "")))
     assert done.results == ["A"] and given == ["", "0 t", ""], "what was found of one holder says nothing of the next"
-    assert any("is gone: it is taken over" in note for note in notes)
+    assert any("ended before it finished: taken over here" in note for note in notes)
 
 
 def test_what_others_have_given_up_is_given_up_here(tmp_path: Path) -> None:
@@ -251,5 +251,5 @@ def test_a_corrupt_folder_that_another_makes_anew_stays_where_it_is(tmp_path: Pa
     (shelf.root / "a" / "word.json").write_bytes(b'"b"')
     with shelf.held("a"):
         planned = plan.plan(["a"], made(tmp_path))
-        assert "another command is at it" in planned.corrupt[0] and "a" in shelf
+        assert "another command is using it" in planned.corrupt[0] and "a" in shelf
     assert "moved to" in plan.plan(["a"], made(tmp_path)).corrupt[0] and "a" not in shelf

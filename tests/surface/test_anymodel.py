@@ -156,10 +156,10 @@ def test_a_cut_and_a_plane_of_ones_own() -> None:
     [
         ({"points": 4}, "odd number"),
         ({"reach": float("nan")}, "positive number"),
-        ({"normalise": "fitler"}, "is one of"),
-        ({"engine": "matlab"}, "engine is"),
+        ({"normalise": "fitler"}, "must be one of"),
+        ({"engine": "matlab"}, "engine must be"),
         ({"plane": ([1.0], [2.0])}, "numbers for this model"),
-        ({"engine": "loss-landscapes", "cut": True}, "walks squares"),
+        ({"engine": "loss-landscapes", "cut": True}, "computes only square surfaces"),
     ],
 )
 def test_bad_input_is_one_clear_line(options: dict[str, Any], said: str) -> None:

@@ -77,8 +77,8 @@ def test_hostile_names_in_the_directory_are_shown_harmlessly(tmp_path: Path, sai
 
 @pytest.mark.parametrize("language", ["", "../de", "de/en", "d e", "dé", "d" * 17, "de\n", "٣", "*", ".", "a\0b"])
 def test_a_language_is_a_short_plain_name(directory: Path, language: str, said: Said) -> None:
-    assert "a language is 1 to 16 of" in said(lambda: find(directory, language, "en"), UsageError)
-    assert "a language is 1 to 16 of" in said(lambda: find(directory, "de", language), UsageError)
+    assert "a language has 1 to 16 characters" in said(lambda: find(directory, language, "en"), UsageError)
+    assert "a language has 1 to 16 characters" in said(lambda: find(directory, "de", language), UsageError)
 
 
 def test_a_language_is_not_translated_into_itself(directory: Path, said: Said) -> None:
@@ -173,7 +173,7 @@ def test_a_damaged_gzip_file_is_a_corpus_error(tmp_path: Path, cut: int, said: S
     path = tmp_path / "train.de.gz"
     for damaged in (whole[:cut] or b"plain text", whole[:cut] + b"\xff\x00\xff" + whole[cut:]):
         path.write_bytes(damaged)
-        assert "train.de.gz is not a sound gzip file" in said(lambda: read((path, path)))
+        assert "train.de.gz is not a valid gzip file" in said(lambda: read((path, path)))
 
 
 def test_a_gzip_bomb_stops_at_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: Said) -> None:

@@ -137,7 +137,7 @@ def test_a_corpus_of_which_nothing_fits_is_an_error(directory: Path, said: Said)
     for name in ("valid.de", "valid.en"):
         (directory / name).write_text("hund " * 70)
     message = said(lambda: build(directory))
-    assert "valid.de" in message and "blank on a side or longer than 64 tokens" in message
+    assert "valid.de" in message and "has an empty side or more than 64 tokens" in message
     for name in ("train.de", "train.en"):
         (directory / name).write_text("\u200b\n\u200b\n")
     assert "once normalised it has no characters" in said(lambda: build(directory))

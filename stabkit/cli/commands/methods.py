@@ -296,7 +296,7 @@ def _shown(value: Any) -> str:
     words = [
         "vector" if value["vector"] else "",
         "trained" if value["trainable"] else "",
-        "one a layer" if value["shared"] == "layer" else "",
+        "one per layer" if value["shared"] == "layer" else "",
     ]
     return " ".join(word for word in (_ends(value["init"]), *words) if word)
 

@@ -21,9 +21,9 @@ TABLE_11 = {"deepnorm": {"alpha": "one"}, "init": {"beta": "one"}}
 """DeepNet Table 11: what "− DeepNorm" and "− Init" take away, as options."""
 
 WORDS = {
-    "alpha": "ω = α = 0.81 (N⁴M)^(1/16) in the encoder, (3M)^(1/4) in the decoder, (2N)^(1/4) in one stack alone",
-    "beta": "W_V, W_O, W₁, W₂ × β = 0.87 (N⁴M)^(−1/16) in the encoder, (12M)^(−1/4) in the decoder, (8N)^(−1/4) in one "
-    "stack alone",
+    "alpha": "ω = α = 0.81 (N⁴M)^(1/16) in the encoder, (3M)^(1/4) in the decoder, (2N)^(1/4) in a single stack",
+    "beta": "W_V, W_O, W₁, W₂ × β = 0.87 (N⁴M)^(−1/16) in the encoder, (12M)^(−1/4) in the decoder, (8N)^(−1/4) in a "
+    "single stack",
 }
 
 

@@ -28,6 +28,6 @@ def method(which: Literal["all", "v_o_ffn"] = "all") -> Method:
         gain=gain,
         assumes=("LayerNorm", "ReLU"),
         recipe=Recipe(
-            source=f"{BASELINE.source}: Post-LN, beside which §2 has it", base_init="xavier_normal", lr=BASELINE.lr
+            source=f"{BASELINE.source}: Post-LN, to which §2 compares it", base_init="xavier_normal", lr=BASELINE.lr
         ),
     )

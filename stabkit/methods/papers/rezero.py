@@ -20,7 +20,7 @@ def method(alpha: Literal["layer", "sublayer"] = "layer") -> Method:
         key="rezero",
         label="ReZero",
         source="Bachlechner et al. 2021",
-        constants=f"γ = α, one trained number a {alpha}, 0 at first".replace("sublayer", "sub-layer"),
+        constants=f"γ = α, one trained number per {alpha}, 0 at first".replace("sublayer", "sub-layer"),
         gamma=lambda site: zero,
         norm_out=lambda site: "",
         recipe=Recipe(

@@ -15,7 +15,7 @@ import math
 
 from stabkit.methods.base import Method, Recipe, Role, Site
 
-ONE_STACK = "its constants are derived for an encoder with a decoder, none for one stack (Huang et al. 2020 §4)"
+ONE_STACK = "its constants are derived for an encoder with a decoder, not for one stack (Huang et al. 2020 §4)"
 
 
 def method() -> Method:

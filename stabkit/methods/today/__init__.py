@@ -19,7 +19,7 @@ OUT: Mapping[str, Out] = {
     "ngpt": Out(
         "nGPT",
         "h ← norm(h + α ⊙ (norm(f(h)) − h)), α a trained vector, 0.05 at first",
-        "matrices that are normed again after every update, which no slot can ask of the optimiser",
+        "matrices that are normalised after every update, which no slot can request from the optimiser",
         "Loshchilov et al. 2024, arXiv 2410.01131",
     ),
 }

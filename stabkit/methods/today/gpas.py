@@ -17,7 +17,7 @@ def method() -> Method:
         key="gpas",
         label="GPAS",
         source="Chen et al. 2025 §3; released code",
-        constants="α_l = 0 at first, one a layer",
+        constants="α_l = 0 at first, one per layer",
         norm_in=lambda site: "norm",
         norm_out=lambda site: "",
         final=lambda stack: "norm",

@@ -17,7 +17,7 @@ def method() -> Method:
         key="siamesenorm",
         label="SiameseNorm",
         source="arXiv 2602.08064; released code",
-        constants="1/√(2l) on what the first stream takes",
+        constants="1/√(2l) on the input of the first stream",
         norm_in=lambda site: "norm",
         norm_out=lambda site: "",
         final=lambda stack: "norm",

@@ -46,5 +46,5 @@ def wiring_of(wiring: Wiring | Wired, places: Sequence[Site], norm: Norm, seed: 
         torch.manual_seed(key(seed, "init", places[0].stack, "wiring"))
         made = wiring.module(places, norm) if wiring.module else None
     if not isinstance(made, ChainWiring):
-        raise TypeError(f"a wiring's module makes a stabkit.model.wirings.base.ChainWiring, not {made!r}")
+        raise TypeError(f"a wiring's module must make a stabkit.model.wirings.base.ChainWiring, not {made!r}")
     return made

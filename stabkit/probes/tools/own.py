@@ -28,11 +28,11 @@ def _made(text: str, file: str, name: str) -> type[Probe]:
     where = f"{file}:{name}"
     found: Any = files.named(text, file, name, kind="class of a Probe", of=lambda _, value: _is_probe(value))
     if not _is_probe(found):
-        raise UsageError(f"{where} is no class of stabkit.probes.base.Probe")
+        raise UsageError(f"{where} is not a subclass of stabkit.probes.base.Probe")
     if not NAME.fullmatch(str(getattr(found, "name", ""))):
-        raise UsageError(f'{where}: its `name` is to be small letters, digits and _, as "token_spread"')
+        raise UsageError(f'{where}: its `name` must be lower-case letters, digits and _, like "token_spread"')
     if getattr(found, "watches", "") not in ("training", "probe"):
-        raise UsageError(f'{where}: its `watches` is to be "training" or "probe"')
+        raise UsageError(f'{where}: its `watches` must be "training" or "probe"')
     return type(name, (found,), {"name": f"own-{found.name}", "__module__": found.__module__})
 
 

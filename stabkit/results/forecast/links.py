@@ -39,15 +39,15 @@ FITTED: tuple[Link, ...] = (
     ),
     Link(
         "rest",
-        "rest: how little F still moves, back and forth",
-        "a rate that the loss surface does not tolerate keeps F moving: the last update’s step times the way that F "
-        "went over how far it came",
+        "rest: how little F still moves back and forth",
+        "a rate that the loss surface does not tolerate keeps F moving: the last update’s step times F’s path "
+        "length over its distance from the start",
         lambda seen, at: -log(seen.step_last / math.sqrt(at.hidden) * seen.path / max(seen.update_last, TINY)),
     ),
     Link(
         "rate",
         "rate",
-        "what 16 updates at a rate survive, 250 may not",
+        "a model that survives 16 updates at a rate may not survive 250",
         lambda seen, at: -log(at.rate),
     ),
 )

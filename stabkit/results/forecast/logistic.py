@@ -158,7 +158,7 @@ def unsealed(data: bytes) -> dict[str, Any]:
     recorded = body.pop("sha256")
     computed = hashlib.sha256(canonical(body).encode()).hexdigest()
     if recorded != computed:
-        raise ValueError(f"its content has sha256 {computed[:12]}…, and it says {str(recorded)[:12]}…")
+        raise ValueError(f"its content has sha256 {computed[:12]}…, but it states {str(recorded)[:12]}…")
     return body
 
 

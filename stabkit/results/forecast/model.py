@@ -134,7 +134,7 @@ def read(data: bytes, path: str) -> Coefficients:
     try:
         body = unsealed(data)
         if (body["schema"], body["links"], body["axes"]) != (SCHEMA, [link.key for link in FITTED], list(AXES)):
-            raise ValueError("it was fitted for other links than this version reads")
+            raise ValueError("it was fitted on other links than this version reads")
         return Coefficients(
             Logistic.from_json(body),
             Region.from_json(body),

@@ -63,7 +63,8 @@ def map(jobs: Sequence[Job], tell: Tell, where: ExecutorOptions) -> Generator[An
                 seen = time.monotonic()
             elif client.status == "closed" or time.monotonic() - seen > GONE_SECONDS:
                 raise FailedRuns(
-                    f"the Dask scheduler at {where.scheduler} is gone; what is finished is kept: run the command again"
+                    f"the Dask scheduler at {where.scheduler} has disappeared; finished runs are kept: run the "
+                    "command again"
                 )
             finished = [future for future in waiting if future.status in ("finished", "error")]
             if client.status == "running":
@@ -104,7 +105,7 @@ async def _asked(address: str) -> None:
 
     async with rpc(address) as scheduler:  # type: ignore[no-untyped-call]
         if (await scheduler.identity())["type"] != "Scheduler":
-            raise ValueError("it is a part of Dask, but no scheduler")
+            raise ValueError("it is a part of Dask, but not a scheduler")
 
 
 def _answer(future: Any) -> tuple[str | Lost | Busy, str]:

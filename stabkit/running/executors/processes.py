@@ -182,9 +182,9 @@ class _Worker:
         try:
             messages = [(str(said["kind"]), said["body"]) for said in (json.loads(line) for line in lines)]
         except (ValueError, KeyError, TypeError):
-            return [("died", "the worker said what no worker says")]
+            return [("died", "the worker sent an invalid message")]
         if len(self.buffer) > LONGEST_LINE:
-            return [*messages, ("died", "the worker said what no worker says")]
+            return [*messages, ("died", "the worker sent an invalid message")]
         if any(kind != "event" for kind, _ in messages):
             self.deadline = float("inf")  # idle until it is given another
         return messages if data else [*messages, ("died", self.obituary())]

@@ -18,7 +18,7 @@ from stabkit.storage import locks
 from stabkit.storage.locks import Busy
 
 FINAL = {"UsageError": UsageError, "StoreError": StoreError}
-MIXED = "their matrix products come from different libraries, so runs agree to rounding, not to the bit"
+MIXED = "their matrix products come from different libraries, so runs agree up to rounding, not bit for bit"
 
 
 def runs(job: Job) -> Path:
@@ -39,7 +39,7 @@ def looked_after(
         if isinstance(answer, Lost):
             return {"lost": answer.reason, "kind": answer.kind, "final": type(answer.error).__name__}
         return {"done": answer, "vendor": products.vendor()}
-    return {"lost": "not wanted any more", "kind": "cancelled", "final": ""}
+    return {"lost": "no longer needed", "kind": "cancelled", "final": ""}
 
 
 def answer(said: Mapping[str, Any]) -> str | Lost | Busy:

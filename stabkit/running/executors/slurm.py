@@ -57,12 +57,12 @@ def asked(text: str) -> SlurmOptions:
     """Of `--scheduler`; raises UsageError for what is no list of NAME=VALUE."""
     pairs = [item.partition("=") for item in text.split(",") if item]
     if any(not NAME.fullmatch(name) or not sign or not value for name, sign, value in pairs):
-        raise UsageError(f"--scheduler takes what sbatch does, as partition=long,time=120,mem=8; got {text[:60]!r}")
+        raise UsageError(f"--scheduler takes sbatch options, like partition=long,time=120,mem=8; got {text[:60]!r}")
     given = {name.replace("-", "_"): value for name, _, value in pairs}
     cluster = given.pop("cluster", "slurm")
     numbers = {"timeout_min": given.pop("time", str(MINUTES)), "mem_gb": given.pop("mem", str(GIGABYTES))}
     if cluster not in ("slurm", "local") or not all(value.isascii() and value.isdigit() for value in numbers.values()):
-        raise UsageError(f"--scheduler: time is in minutes and mem in gigabytes, whole numbers; got {text[:60]!r}")
+        raise UsageError(f"--scheduler: give time in minutes and mem in gigabytes, as whole numbers; got {text[:60]!r}")
     parameters: dict[str, Any] = {name: int(value) for name, value in numbers.items()}
     return SlurmOptions(cluster, parameters | ({"slurm_additional_parameters": given} if given else {}))
 
