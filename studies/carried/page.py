@@ -104,12 +104,15 @@ def summary(known: Rows) -> str:
     by_word = {word: sum(case.fit.verdict == word for case in cases) for word in ("carries", "drifts", "cannot tell")}
     near, count = sum(case.off <= NEAR for case in judged), len(judged)
     off, kept = (statistics.median(own) for own in zip(*((case.off, case.off_kept) for case in judged), strict=True))
+    near_kept = sum(case.off_kept <= NEAR for case in judged)
+    closer = sum(case.off < case.off_kept for case in judged)
     return (
         f"Of {len(cases)} methods and small models, each under an optimiser, keeping the shallowest's best rate four "
         f"times as deep carries in {by_word['carries']}, drifts in {by_word['drifts']} and cannot be told in "
         f"{by_word['cannot tell']} (three seeds, 300 updates). In {count} the law of three depths predicts the best "
         f"rate of the double depth, which it has not seen: within a factor of {NEAR:g} in {near}, off by {off:.2f} in "
-        f"the median; keeping the deepest's best rate is off by {kept:.2f}."
+        f"the median. Keeping the deepest's best rate is within it in {near_kept} and off by {kept:.2f}: that the law "
+        f"is better is not shown (closer in {closer} of {count})."
     )
 
 

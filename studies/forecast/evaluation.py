@@ -208,11 +208,12 @@ class Evaluation:
         return np.array(self._given(self.widths))
 
     def auc_interval(self, pooled: Pooled) -> tuple[float, float]:
-        """95 % of the AUC over RESAMPLES draws of runs."""
-        forecasts = [np.flatnonzero(pooled.run == run) for run in np.unique(pooled.run)]
+        """95 % of the AUC over RESAMPLES draws of methods, whose runs depend on one another."""
+        method = np.array([row.method for row in self.corpus])[pooled.run]
+        forecasts = [np.flatnonzero(method == name) for name in np.unique(method)]
 
-        def area(runs: NDArray[np.intp]) -> float:
-            take = np.concatenate([forecasts[run] for run in runs])
+        def area(drawn: NDArray[np.intp]) -> float:
+            take = np.concatenate([forecasts[name] for name in drawn])
             return auc(pooled.p[take], pooled.label[take])
 
         return resampled(len(forecasts), area, RESAMPLES)

@@ -109,7 +109,7 @@ def answer(evaluation: Evaluation, beside: Sequence[Scheme]) -> tuple[str, str]:
         return f"{len(evaluation.rows)} runs are in: too few to fit a forecast.", ""
     pooled = evaluation.pooled()
     scores, (low, high) = pooled.scores, evaluation.auc_interval(pooled)
-    headline, *parts = baselines.headline(beside) or ["16 updates tell which runs train"]
+    headline, *parts = baselines.headline(beside) or ["16 updates predict which runs train"]
     parts += [
         f"where the fit has not seen one of method, depth, task, architecture and rate, its AUC is {short(scores.auc)} "
         f"({short(low)} to {short(high)}), {percent(scores.coverage)} of the forecasts are firm and of these "
