@@ -84,9 +84,9 @@ Made by `python benchmarks/library_models.py OUT` with VERSIONS; random weights,
 AdamW at 1e-3 (nanochat: its own two optimizers), fresh batches of something to learn. Numbers are those of the deepest;
 *probe* is the wall time of both depths. The last column is another run: each model at {TRAINED} layers, {UPDATES}
 updates by the same optimizer at the same rate, no warm-up, the mean loss of the last 20 updates beside that of who
-knows frequencies alone; it `trains` from {tasks.LEARNT:g} nats below, less than docs/verdict.md asks for: nearly
-all do, so that saying `trains` of every model would be right as often. A verdict speaks of these small models at this rate, not
-of the published ones.
+knows frequencies alone; it `trains` from {tasks.LEARNT:g} nats below, less than docs/verdict.md asks for.
+Nearly all do, so that saying `trains` of every model would be right as often. A verdict speaks of these small models
+at this rate, not of the published ones.
 
 | model, factory | found | gradient | update | tokens | loss | links that fail | it says | probe | trains? |
 |---|---|---|---|---|---|---|---|---|---|
