@@ -69,16 +69,17 @@ def claims() -> Iterator[str]:
     from stabkit.claims import CLAIMS
 
     yield "# Claims and thresholds\n\n"
-    yield "A claim is a sentence of a paper (or a reading of ours), the number that tests it "
-    yield "place by place, and a threshold with its reason. A place is decided where its seeds lie on one side of the "
-    yield "threshold; one seed where it lies off it by more than seeds spread. The claim's verdict counts its places: "
+    yield "A claim is a sentence of a paper (or stabkit's own reading), the number that tests it "
+    yield "setting by setting, and a threshold with its reason. A setting is decided where all its seeds lie on one "
+    yield "side of the threshold; a single seed decides where its distance from the threshold exceeds the spread of "
+    yield "seeds. The claim's verdict counts its settings: "
     yield "**holds**, **fails**, **mixed**, **undecided** (these runs cannot tell), **out of reach** (no such run "
     yield "could), **untested**.\n"
     for weight, title in (
         ("central", "Central: a paper's argument rests on it"),
         ("side", "Side"),
-        ("background", "Background: what a paper reports of others"),
-        ("ours", "Readings of our own"),
+        ("background", "Background: what a paper reports about others"),
+        ("ours", "stabkit's own readings"),
     ):
         yield f"\n## {title}\n"
         for one in CLAIMS:

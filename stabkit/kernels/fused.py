@@ -273,7 +273,7 @@ class FusedPass:
         """A call from x to y. The caller holds y and what is given out for as long as it takes."""
         t, b, d = x.shape
         if d != self.fused.width or (memory is not None and memory.shape[1:] != x.shape[1:]):
-            raise ValueError(f"states of shape {tuple(x.shape)} beside a memory of another, or of another width")
+            raise ValueError(f"states of shape {tuple(x.shape)} next to a memory of another batch or width")
         if self.rotary is not None and t > self.rotary.shape[1]:
             raise ValueError(f"{t} positions, where the table of rotary ones has {self.rotary.shape[1]}")
         if self.mask is not None and tuple(self.mask.shape) != (b, t if memory is None else len(memory)):

@@ -88,9 +88,8 @@ def train(options: Mapping[str, Any], max_tokens: int) -> TrainConfig:
 
 UNSCALED: Mapping[Optimizer, str] = {
     "sgd": "the steps here are those of SGD",
-    "muon": "a step of Muon is as long whatever the gradient (arXiv 2603.00541 has a recipe for it, not built here)",
-    "muon-original": "a step of Muon is as long whatever the gradient (arXiv 2603.00541 has a recipe for it, not built "
-    "here)",
+    "muon": "a Muon step has the same size for every gradient (arXiv 2603.00541 has a recipe, not built here)",
+    "muon-original": "a Muon step has the same size for every gradient (arXiv 2603.00541 has a recipe, not built here)",
 }
 """Under which optimisers a method's factors on rate and ε, Adam's, do not hold, and why. Lion's step is a sign, as
 Adam's first are, and has no ε: there they do."""

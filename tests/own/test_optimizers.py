@@ -127,7 +127,7 @@ def test_a_critic_that_steps_oftener_is_said_and_an_update_is_over_when_both_hav
             if step % 3 == 2:
                 second.step()
         assert watch.steps == 2
-    assert any("one of them 3 times in an update" in note for note in held(tmp_path).cell.facts.notes)
+    assert any("one stepped 3 times in one update" in note for note in held(tmp_path).cell.facts.notes)
 
 
 def test_one_that_never_steps_is_named(tmp_path):

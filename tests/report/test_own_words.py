@@ -47,11 +47,11 @@ LOW = replace(
          "held-out models with this forecast did not train (95 %: 83 to 97 %). The lowest layer receives 0.004 of the "
          "top layer's gradient: lower than in 99 % of models that train."),
         (judged(told(0.5, low=0.35, high=0.65, n=40, trained=20)),
-         "Whether b at 24 layers trains is open, without warm-up: probability 0.50; 20 of 40 held-out models with a "
-         "forecast of 0.35 to 0.65 trained. Each link alone is as in models that train."),
+         "Whether b at 24 layers trains is open, without warm-up: probability 0.50; 20 of 40 held-out models "
+         "forecast at 0.35 to 0.65 trained. Each link alone is as in models that train."),
         (judged(told(None, axes=("width", ONE_BATCH), n=0)),
          "No forecast for b at 24 layers: every update used the same batch, which a model can learn by heart: "
-         "give loss(model, step); its width differs from all models that the forecast was fitted on."),
+         "give loss(model, step); its width differs from all models of the fit."),
         (judged(told(0.97), gradient=replace(LOW, verdict="fail")),
          "b at 24 layers does not train as it stands. The lowest layer receives 0.004 of the top layer's gradient."),
     ],

@@ -77,7 +77,7 @@ def check(word: str, named: str, *, json: bool) -> None:
     if json:
         console.document(text({"schema": SCHEMA, "key": chosen.key, "checks": [asdict(checked) for checked in lines]}))
     if broken:
-        raise ContractBroken(f"{method.label} fails {broken} of {len(lines)} checks of the contract")
+        raise ContractBroken(f"{method.label} breaks {broken} of {len(lines)} checks of the contract")
     if not json:
         console.say(f"{method.label} meets the contract: {formula.text(method)}")
 

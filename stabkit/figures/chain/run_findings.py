@@ -209,7 +209,7 @@ def validation_alt(frame: pd.DataFrame) -> str:
     """What the picture shows, for those who do not see it."""
     unigram = short(float(frame["unigram_loss"].median()), 3)
     ends = "; ".join(curves.ends(frame, "step", "validation_loss"))
-    return f"Validation loss against the step, one panel a depth; unigram loss {unigram}. At the end: {ends}."
+    return f"Validation loss against the step, one panel per depth; unigram loss {unigram}. At the end: {ends}."
 
 
 def sublayers_that_count(runs: Sequence[Run], frame: pd.DataFrame) -> str:

@@ -164,7 +164,7 @@ PICTURE: RunPicture = Picture(
     short="‖ΔF‖ by step",
     room="chain",
     caption="DeepNet Fig. 4 (journal version), against the step.",
-    see="curves of one height, whatever the depth",
+    see="curves of the same height at every depth",
     here=run_spans.update,
     read=(
         Note(

@@ -40,7 +40,7 @@ def judge(case: Case) -> Iterator[Violation]:
             "shortcut and branch read it",
             recipe=f"the branch reads the norm's output itself: {formula.text(case.method)} ({case.method.source})",
             measured=f"× {factor}",
-            remedy="multiply the shortcut alone",
+            remedy="multiply only the shortcut",
         )
 
 

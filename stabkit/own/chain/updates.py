@@ -124,8 +124,8 @@ class Updates:
         if not self.uneven:
             return ""
         return (
-            f"{name(self.optimizers)} did not step in turn (one of them {self.uneven} times in an update): an update "
-            "is over when each has stepped"
+            f"{name(self.optimizers)} did not step in turn (one stepped {self.uneven} times in one update): an update "
+            "ends when each has stepped"
         )
 
     def _stepping(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> Any:

@@ -129,13 +129,12 @@ def probability(p: float) -> str:
 
 def worth(forecast: OwnForecast) -> str:
     """How often that came true: `53 of 57 held-out models with this forecast did not train (95 %: 83 to 97 %)`; where
-    it is open, `4 of 10 held-out models with a forecast of 0.1 to 0.35 trained`."""
+    it is open, `4 of 10 held-out models forecast at 0.1 to 0.35 trained`."""
     record = forecast.record
     if record is None:
         return "no held-out model had this forecast"
     if forecast.word == "open":
-        band = f"{record.low:g} to {record.high:g}"
-        return f"{record.trained} of {record.n} held-out models with a forecast of {band} trained"
+        return f"{record.trained} of {record.n} held-out models forecast at {record.low:g} to {record.high:g} trained"
     became = "did not train" if forecast.word == "likely stuck" else "trained"
     low, high = (100 * end for end in wilson(forecast.right / record.n, record.n))
     sure = f"95 %: {low:.0f} to {high:.0f} %"
@@ -155,8 +154,7 @@ def unlike(forecast: OwnForecast) -> str:
     """Why no forecast is given."""
     known = [UNLIKE[axis] for axis in forecast.axes if axis in UNLIKE]
     axes = [axis for axis in forecast.axes if axis not in UNLIKE]
-    differ = "differs" if len(axes) == 1 else "differ"
-    beyond = f"its {' and '.join(axes)} {differ} from all models that the forecast was fitted on" if axes else ""
+    beyond = f"its {' and '.join(axes)} differ{'s' * (len(axes) == 1)} from all models of the fit" if axes else ""
     return "; ".join(filter(None, (*known, beyond)))
 
 
