@@ -83,7 +83,7 @@ def _probed(
         select=select,
         draw=lambda frame: by_depth(frame, x_name, x_note, y_label, limits, rates=rates),
         optional=rates,
-        title=lambda source: f"{link.capitalize()}: {source.worst.links[link].why}",
+        title=lambda source: f"{link.capitalize()}: {source.worst.links[link].brief or source.worst.links[link].why}",
         alt=lambda frame: _depth_ends(frame, reads),
         here=here,
     )

@@ -279,9 +279,9 @@ def test_a_border_is_only_one_that_tells_more_than_half_of_the_rarer_kind_apart(
     assert boundary.border(scales.frame(few)) is None
     frame = scales.frame(plane(lambda a, b: b / a, lambda a, b: "stuck" if b / a > 2 else "trains"))
     assert all(found is not None and found.training == (6, 6) for found in boundary.controls(frame).values())
-    assert "β/α alone 3 of 3 failing" in boundary.title(
-        plane(lambda a, b: b / a, lambda a, b: "stuck" if b / a > 2 else "trains")
-    )
+    runs = plane(lambda a, b: b / a, lambda a, b: "stuck" if b / a > 2 else "trains")
+    assert "3 of 3 failing" in boundary.title(runs)
+    assert "3 of 3 failing and 6 of 6 training runs by β/α alone" in boundary.here(scales.frame(runs))
 
 
 def test_without_the_method_itself_the_sums_are_still_over_those_at_factors_of_1() -> None:
@@ -306,7 +306,10 @@ def test_table_11_is_the_method_beside_itself_without_one_part_a_panel_a_setting
         ["warm-up 4000", "without DeepNorm (α = 1)", "diverged"],
         ["warm-up 4000", "without Init (β = 1)", "trains"],
     ]
-    assert table11.select(runs[:1]).empty and "without DeepNorm (α = 1) trains in 0 of 1" in table11.title(runs)
+    assert table11.select(runs[:1]).empty and "without DeepNorm (α = 1) trains in 1 of 2" in table11.title(runs)
+    assert "warm-up 4000: as published trains in 1 of 1, without DeepNorm (α = 1) trains in 0 of 1" in table11.here(
+        table11.select(runs)
+    )
 
 
 def test_validation_loss_draws_every_reading_beside_the_unigram_loss() -> None:

@@ -123,21 +123,23 @@ def rank_correlation(one: pd.Series[float], other: pd.Series[float]) -> float:
 
 
 def title(runs: Sequence[Run]) -> str:
-    """How well a level of the theorem's sum parts runs that it has not seen, and what does as well."""
-    for name, group in scales.groups(scales.frame(runs)):
-        edge = border(group)
-        if edge:
-            return (
-                f"{name}: a level of the theorem's sum, taken from the other factors' runs, puts {edge} on the right "
-                f"side{told(group)}"
-            )
+    """How well a level of the theorem's sum separates runs that it has not seen."""
+    for _, group in scales.groups(scales.frame(runs)):
+        if edge := border(group):
+            return f"A level of the theorem's sum puts {edge} on the right side"
     return "The theorem's sum over the plane of factors, compared with measurements"
 
 
+def here(frame: pd.DataFrame) -> str:
+    """The same of every plane, each level taken from the other factors' runs, and what does as well."""
+    return "; ".join(
+        f"{name}: {edge} by the sum{told(group)}" for name, group in scales.groups(frame) if (edge := border(group))
+    )
+
+
 def told(rows: pd.DataFrame) -> str:
-    """`; β/α alone 9 of 12 failing and 148 of 150 training runs`."""
-    others = [f"{name} alone {found}" for name, found in controls(rows).items() if found]
-    return f"; {', '.join(others)}" if others else ""
+    """`, 9 of 12 failing and 148 of 150 training runs by β/α alone`."""
+    return "".join(f", {found} by {name} alone" for name, found in controls(rows).items() if found)
 
 
 def alt(frame: pd.DataFrame) -> str:
@@ -252,11 +254,13 @@ PICTURE: RunPicture = Picture(
     short="Boundary and theorem",
     room="ablation",
     caption="DeepNet §3.2, Theorems 2 and 3 (journal version), in the plane of Fig. 9.",
-    see=(
-        "Left: every run at its factors. Thin lines join factors with the same predicted update, labelled as "
-        "multiples of the method's own and extrapolated from the sums at factors of 1."
-    ),
+    see="all failing runs beyond one level of the sum, all training runs below it",
+    here=here,
     read=(
+        Note(
+            "Left: every run at its factors. Thin lines join factors with the same predicted update, labelled as "
+            "multiples of the method's own and extrapolated from the sums at factors of 1."
+        ),
         Note(
             "The thick line is the level that best separates runs that fail from runs that train. The title counts "
             "right predictions: each pair of factors is judged by the level from the other pairs, for the sum, for "

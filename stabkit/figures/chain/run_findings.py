@@ -170,9 +170,7 @@ def top_gradients(runs: Sequence[Run], frame: pd.DataFrame) -> str:
             depth, condition = ratio.index[-1]
             place = listed(f"{depth}L-{depth}L", condition)
             times = f"{short(float(ratio.iloc[-1]))} times Post-LN's"
-            rest = [short(float(value)) for value in ratio.iloc[:-1]]
-            others = f"; at shallower depths {' and '.join(rest)} times" if rest else ""
-            return f"The last layer's gradient under Post-LN-init is {times} ({place}, {when}{others})"
+            return f"The last layer's gradient under Post-LN-init is {times} ({place}, {when})"
     return "The gradient of the last layer"
 
 

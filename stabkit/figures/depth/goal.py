@@ -7,6 +7,7 @@ of the measured ‖Δθ‖ of the same step, over its own value there. The steps
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -66,11 +67,7 @@ def title(runs: Sequence[Run]) -> str:
     line = lines.iloc[0]
     layers = f"{line.shallowest:g}–{line.deepest:g} layers"
     seeds = "one seed" if line.seeds == 1 else f"{line.least:.2f} to {line.greatest:.2f} over {line.seeds} seeds"
-    theory = f", and the theorem's own sum gives N^{line.predicted:.2f}" if np.isfinite(line.predicted) else ""
-    return (
-        f"One SGD step's effect on {line.label}'s output grows as N^{line.exponent:.2f} ({listed(layers, seeds)}); "
-        f"GOAL asks for N^0{theory}"
-    )
+    return f"{line.label}'s one-step update grows as N^{line.exponent:.2f} ({listed(layers, seeds)}), not N^0"
 
 
 def alt(frame: pd.DataFrame) -> str:
@@ -132,7 +129,9 @@ def here(frame: pd.DataFrame) -> str:
     deepest = frame[frame["layers"] == frame.groupby(["label", "condition"])["layers"].transform("max")]
     told = [
         f"{listed(label, condition)} {short(centre(rows['relative']))} times at {rows['depth'].iloc[0]}"
+        + (f" (the theorem's sum: {short(theory)} times)" if math.isfinite(theory) else "")
         for (label, condition), rows in deepest.groupby(["label", "condition"], sort=False)
+        for theory in (centre(rows["theorem_relative"]),)
     ]
     return ", ".join(told)
 

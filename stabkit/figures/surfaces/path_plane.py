@@ -39,14 +39,28 @@ def select(drawn: Landscape) -> pd.DataFrame:
 
 
 def title(drawn: Landscape) -> str:
-    """How much of each path its plane holds."""
-    parts = []
-    frame = select(drawn)
+    """How much of the paths their planes hold."""
+    shares = [share for _, share in held(select(drawn))]
+    if not shares:
+        return "The path of training"
+    low, high = f"{min(shares):.1%}", f"{max(shares):.1%}"
+    return f"Each plane holds {low if low == high else f'{low} to {high}'} of its path of training"
+
+
+def held(frame: pd.DataFrame) -> list[tuple[str, float]]:
+    """(`Post-LN 18L-18L, seed 0`, the share of its path that lies in its plane)."""
     many = frame["seed"].nunique() > 1
-    for (label, depth, seed), rows in frame.groupby(["label", "depth", "seed"], sort=False):
-        share = rows["explained_1"].iloc[0] + rows["explained_2"].iloc[0]
-        parts.append(f"{listed(f'{label} {depth}', f'seed {seed}' if many else '')} {share:.1%}")
-    return f"Share of each path in its plane: {', '.join(parts[:6])}" if parts else "The path of training"
+    return [
+        (
+            listed(f"{label} {depth}", f"seed {seed}" if many else ""),
+            float(rows["explained_1"].iloc[0] + rows["explained_2"].iloc[0]),
+        )
+        for (label, depth, seed), rows in frame.groupby(["label", "depth", "seed"], sort=False)
+    ]
+
+
+def here(frame: pd.DataFrame) -> str:
+    return ", ".join(f"{name} {share:.1%}" for name, share in held(frame)[:12])
 
 
 def alt(frame: pd.DataFrame) -> str:
@@ -136,12 +150,14 @@ PICTURE: Picture[Landscape] = Picture(
     short="The path of training",
     room="surfaces",
     caption="DeepNet Fig. 5 (journal version); by default in the path's principal axes (Li et al. 2018, §7).",
-    see=(
-        "Left: the loss in a plane through the path (its first two principal axes; with --path hao its two ends and "
-        "the first axis of the rest), each axis over the path's own range, with the snapshots projected into it, "
-        "from the ring (the first) to the cross (the last weights)."
-    ),
+    see="a plane that holds nearly all of the path, without hills along it",
+    here=here,
     read=(
+        Note(
+            "Left: the loss in a plane through the path (its first two principal axes; with --path hao its two ends "
+            "and the first axis of the rest), each axis over the path's own range, with the snapshots projected into "
+            "it, from the ring (the first) to the cross (the last weights)."
+        ),
         Note(
             "Right: the loss at the snapshots themselves (solid) and at their projections (dashed): where these "
             "differ, the contours are not those of the path. Below: the share of the displacement from the last "

@@ -32,6 +32,8 @@ class LinkVerdict:
     verdict: Word
     why: str
     """In words, with the numbers."""
+    brief: str = ""
+    """The same for the title of a picture, where it is too long for one."""
     level: float
     """At the deepest."""
     limit: float

@@ -190,8 +190,8 @@ def _stream_of(stack: str, cells: Sequence[ModelCell], limits: Limits) -> LinkVe
             within = "" if fit.vague else f", and this interval contains N^{limits.stream:g}"
             word, why = "cannot tell", f"{why}{within}: add seeds or depths to decide"
     return LinkVerdict(
-        verdict=word, why=why, level=level, limit=limit, step=0, fit=fit, certain=certain, evidence=evidence,
-        healthy=ours().healthy("growth", level),
+        verdict=word, why=why, brief=said, level=level, limit=limit, step=0, fit=fit, certain=certain,
+        evidence=evidence, healthy=ours().healthy("growth", level),
     )  # fmt: skip
 
 
