@@ -217,7 +217,7 @@ def test_a_run_of_a_method_or_option_of_another_version_is_listed_and_drawn(tmp_
 def test_a_table_whose_name_is_no_probes_is_not_read(name: str) -> None:
     """Names of tables become names of figures, and those names of files."""
     table = records.Table(np.arange(1), ("a",), np.zeros((1, 1)))
-    with pytest.raises(records.UnreadableRecords, match="is no name of a probe"):
+    with pytest.raises(records.UnreadableRecords, match="is not the name of a probe"):
         records.current({name: table}, tiny())
 
 

@@ -154,7 +154,7 @@ class WatchedChain:
             yield self.stream.unregistered
         if self.unstepped:
             which = described(self.unstepped, self.stream.kinds)
-            yield f"no given optimizer steps the trainable {which}"
+            yield f"no given optimizer steps {which}, although trainable"
 
     def forget_places(self) -> None:
         """Other optimisers step from now on."""

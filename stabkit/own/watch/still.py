@@ -65,7 +65,9 @@ class Still:
         yield from self._cut(step, sublayers, groups, gradients)
         silent = [name for name in names if self._silent[name] >= IN_A_ROW]
         if silent:
-            sentence = f"no gradient reached the trainable {described(silent, self.kinds)} in {IN_A_ROW} readings"
+            sentence = (
+                f"no gradient reached {described(silent, self.kinds)}, although trainable, in {IN_A_ROW} readings"
+            )
             yield Alarm(step=step, link="reach", sentence=sentence, numbers={"tensors": len(silent), "of": len(names)})
         unmoved = [name for name in names if self._unmoved[name] >= IN_A_ROW]
         if unmoved:

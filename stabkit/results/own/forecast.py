@@ -86,7 +86,7 @@ def held(value: float, least: float, most: float) -> float:
 LINKS: tuple[OwnLink, ...] = (
     OwnLink(
         "scores",
-        f"information about the input in the scores while the rate rises to {TOP:g} times its highest value",
+        f"information about the input in the scores during a ramp to {TOP:g} times the highest rate",
         "a model near its limit breaks on the way, and then gives every token the same scores",
         lambda seen, at: log(seen.ramp_information, SILENT),
     ),
