@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from stabkit.figures.ablation import ablation, boundary, robustness, scale_map, table11
 from stabkit.figures.chain import (
-    chain,
     chain_order,
     dependency,
     exponent,
@@ -65,7 +64,6 @@ FIGURES: tuple[RunPicture, ...] = (
     run_curves.BRANCH_RATIO,
     dependency.PICTURE,
     perturbation.PICTURE,
-    chain.PICTURE,
 )
 
 SEARCHES: tuple[Picture[Sequence[Tolerance]], ...] = (tolerance.PICTURE,)

@@ -18,7 +18,6 @@ from stabkit import figures
 from stabkit.figures.ablation import ablation, boundary, robustness, scale_map, table11
 from stabkit.figures.catalogue import CARRIED, FIGURES, SEARCHES, SURFACES, WIDENED
 from stabkit.figures.chain import (
-    chain,
     dependency,
     exponent,
     run_findings,
@@ -199,13 +198,6 @@ def test_branch_ratio_draws_the_first_and_the_last_reading_of_every_sub_layer() 
         BRANCH_RATIO.columns,
         [[*own, 1, 0.5, 0.7], [*own, 2, 1.0, 2.0]],
     )
-
-
-def test_the_chain_is_four_ratios_a_step() -> None:
-    own = facts(measured(), "Post-LN", "1L encoder", "trains")
-    far = 4.0 / math.sqrt(128)
-    rows = [[*own, 0, 0.0, 1.0, 1.0, 1.4], [*own, 250, far, (1.5 + 2.0) / 2, 1.0, 0.9]]
-    check(chain.select([measured()]), chain.COLUMNS, rows)
 
 
 def test_the_ablation_puts_each_scaled_run_on_its_axis_and_the_method_itself_on_both() -> None:

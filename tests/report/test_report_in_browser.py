@@ -200,7 +200,7 @@ def test_of_many_methods_three_are_in_colour_and_a_group_comes_into_it_whole(ope
 @pytest.mark.parametrize("kind", ["svg", "png", "csv"])
 def test_every_figure_downloads_whole(opened: Callable[..., Any], tmp_path: Path, kind: str) -> None:
     page = opened("sixteen")
-    for name in ("update", "chain"):
+    for name in ("update", "ln_input"):
         page.evaluate(f"location.hash = 'figure-{name}'")
         card = page.locator(".card", has=page.locator(f"#figure-{name}"))
         with page.expect_download() as waiting:

@@ -124,7 +124,7 @@ def _ratio(runs: Sequence[Run]) -> str:
     if ratios:
         low, high = short(min(ratios)), short(max(ratios))
         where = " to ".join(dict.fromkeys((depths[0], depths[-1])))
-        span = f"{low} to {high}" if low != high else low
+        span = f"{low}–{high}" if low != high else low
         return f"One SGD step moves Post-LN's output {span} times as far as DeepNorm's ({where})"
     return "How far one SGD step moves the output, for each unit of learning rate"
 

@@ -180,7 +180,7 @@ def test_the_title_is_post_ln_over_deepnorm_from_the_least_to_the_greatest() -> 
     deep = [*seeds("post-ln", 18, 90.0), *seeds("deepnorm", 18, 3.0)]
     assert slope.title(six) == "One SGD step moves Post-LN's output 10 times as far as DeepNorm's (6L-6L)"
     assert slope.title([*deep, *six]) == (
-        "One SGD step moves Post-LN's output 10 to 30 times as far as DeepNorm's (6L-6L to 18L-18L)"
+        "One SGD step moves Post-LN's output 10–30 times as far as DeepNorm's (6L-6L to 18L-18L)"
     )
     assert slope.title(seeds("pre-ln", 6, 1.0)) == slope.title([]) == NOTHING
     assert slope.PICTURE.described(slope.select(deep)).endswith("Post-LN: 18L-18L 90; DeepNorm: 18L-18L 3.0.")
@@ -240,7 +240,7 @@ def test_a_page_of_single_steps_shows_what_is_known_before_training_and_judges_n
     assert all(made.run_id in page for made in STEPS)
     assert headline(STEPS) == f"{slope.title(STEPS)}."
     assert text_of(page).index(headline(STEPS)) < text_of(page).index('id="figure-slope"')
-    assert "12 to 30 times as far as DeepNorm's (2L-2L to 6L-6L)" in slope.title(STEPS)
+    assert "12–30 times as far as DeepNorm's (2L-2L to 6L-6L)" in slope.title(STEPS)
 
 
 def test_a_page_of_training_and_single_steps_opens_as_that_of_the_training_alone() -> None:
