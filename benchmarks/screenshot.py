@@ -1,6 +1,6 @@
 """A picture of the upper part of a page, as README shows it; needs the system's Chromium.
 
-python -m benchmarks.screenshot reports/mended-236.html docs/own_page.png 1000 700
+python -m benchmarks.screenshot reports/case-456.html docs/own_page.png 1000 700
 """
 
 from __future__ import annotations
