@@ -747,8 +747,7 @@ def probe(
     from stabkit.report.result import CoordinatesResult, ProbeResult, Silent
     from stabkit.results.own import series
     from stabkit.results.own.coordinates import coordinates
-    from stabkit.results.own.cure import Cure
-    from stabkit.results.own.judged import TRIED, judged
+    from stabkit.results.own.judged import TRIED, judged, least_likely
     from stabkit.running import probes
     from stabkit.running.executors import several
     from stabkit.storage.store import Store
@@ -764,10 +763,12 @@ def probe(
         if done.results:
             series.refuse(done.results)
         found = judged(done.results) if done.results and asked.widths == (None,) else None
-        cures: list[Cure] = []
         if found is not None and not no_cures and found.worst.word in TRIED:
             limit = asked.cure_time or time.monotonic() - begin
-            cures = probes.cures(asked, found.worst.lr, execute, limit, following.probing)
+            seed = least_likely(found)
+            cures, untried = probes.cures(asked, found.worst.lr, seed, execute, limit, following.probing)
+            on = seed if len(asked.seeds) > 1 else None
+            found = replace(found, cures=tuple(cures), tried_on=on, untried=untried)
     if not done.results:
         _, lost = done.lost[0]
         log = f"; full traceback: {lost.log}" if lost.log else ""
@@ -779,7 +780,7 @@ def probe(
         return CoordinatesResult(
             call=following.command, request=asked, done=done, found=coordinates(done.results, len(asked.widths))
         )
-    return ProbeResult(call=following.command, request=asked, done=done, judged=replace(found, cures=tuple(cures)))
+    return ProbeResult(call=following.command, request=asked, done=done, judged=found)
 
 
 def audit(

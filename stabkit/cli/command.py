@@ -83,7 +83,13 @@ TERMINAL: Mapping[str, tuple[Any, Any]] = {
     "strict": (_flag("--strict", help="Exit with 8 unless the model is likely to train."), False),
     "strict_drift": (_flag("--strict", help="Exit with 7 where the best rate drifts."), False),
     "no_fail": (_flag("--no-fail", help="Never exit with 7."), False),
-    "baseline": (_file("--baseline", help="Exit with 7 only where it is worse than this file says."), None),
+    "baseline": (
+        _file(
+            "--baseline",
+            help="Exit with 7 only if worse than this: a later word, a new failing link, or 0.1 less probable.",
+        ),
+        None,
+    ),
     "update_baseline": (_flag("--update-baseline", help="Write --baseline anew."), False),
     "junit": (_file("--junit", help="A JUnit file to write."), None),
 }

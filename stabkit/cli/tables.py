@@ -101,7 +101,8 @@ def last(summary: Summary, page: Path, following: str) -> None:
     console.say()
     if said := summary.answer or summary.headline:
         console.paragraph(said)
-    if counts := counted(summary.claims):
+    several = len({run.spec.seed for run in summary.runs}) > 1
+    if several and (counts := counted(summary.claims)):
         console.paragraph(f"The papers' central claims, on these runs: {counts}; the page lists each.")
     console.say(f"report: {page}")
     if following:

@@ -163,7 +163,11 @@ def made(make: Callable[..., Method], place: str, settings: Mapping[str, Any]) -
     except (Exception, SystemExit) as error:
         raise UsageError(said(error, Path(place.rpartition(":")[0]).name)) from error
     if not isinstance(method, Method):
-        raise UsageError(f"{place} returns {type(method).__name__}, not a Method (stabkit.methods.base)")
+        raise UsageError(
+            f"{place} returns {type(method).__name__}, not a Method, as this would: from stabkit.methods import "
+            f"METHODS; "
+            'METHODS["pre-ln"]() with another key and label (dataclasses.replace)'
+        )
     return method
 
 

@@ -62,7 +62,7 @@ ITEMS: tuple[Item, ...] = (
         title="Model update against depth",
         theirs="64-128-2 models from 6L-6L to 100L-100L, early in training: DeepNet's ‖ΔF‖ is nearly constant in "
         "depth, Post-LN's explodes.",
-        scaled="The paper's own size and depths; 16 updates of 512 tokens, two seeds.",
+        scaled="The paper's own size and depths; 16 updates of 256 tokens, two seeds.",
         commands=(f"sweep --models post-ln,deepnorm --depths 6,18,50,100 --seeds 0,1 {EARLY}",),
         figures=("update_depth", "update", "exponent", "theory"),
         claims=("growth", "constant", "smaller", "steadier"),

@@ -59,6 +59,11 @@ def one(part: Part, command: str, indexed: bool) -> str:
     """The page of an item."""
     section = of_part(part)
     became = f"{part.item.name} {comes_out(section['verdict'], [part.item])}"
+    if section["verdict"] == NOT_ALL:
+        held = sum(one.verdict == "holds" for one in section["claims"])
+        of = len(section["claims"]) + len(section["untested"])
+        meets, fails = ("meet", "fail") if part.item.many else ("meets", "fails")
+        became = f"{part.item.name} {meets} {held} of {of} claims here and {fails} none"
     first, *more = section["said"]
     if section["stopped"] and not part.runs:
         said = [f"{part.item.name} {'were' if part.item.many else 'was'} not run: {section['stopped']}", *more]
@@ -132,6 +137,9 @@ PLURAL = {
     "in part": "reproduce in part",
     "holds as far as decided": "hold as far as they are decided",
 }
+
+
+NOT_ALL = "holds as far as decided"
 
 
 def comes_out(verdict: str, items: Sequence[Item]) -> str:

@@ -61,6 +61,7 @@ def cells(verdicts: Matrix) -> list[dict[str, Any]]:
             "decoder_layers": cell.layers[1],
             "word": legend.said(cell),
             "p_trains": None if math.isnan(cell.p_trains) else cell.p_trains,
+            "unseen": cell.unseen,
             "run_ids": list(cell.run_ids),
         }
         for row in verdicts.rows

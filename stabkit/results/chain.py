@@ -77,7 +77,8 @@ def still(records: Records) -> list[bool]:
 def ln_growth(ln_input: Table) -> NDArray[np.float64]:
     """(steps,) LN input over its own value at step 0, mean over sub-layers."""
     raw = ln_input.main()
-    grown: NDArray[np.float64] = (raw / raw[0]).mean(axis=1)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # of a model that blew up
+        grown: NDArray[np.float64] = (raw / raw[0]).mean(axis=1)
     return grown
 
 

@@ -147,27 +147,31 @@ Probing = Callable[[int], AbstractContextManager[tuple[Tell, Callable[[ProbeSpec
 """What shows the cells of a probe."""
 
 
-def cures(request: ProbeRequest, lr: float, execute: Map, limit: float, probing: Probing) -> list[Cure]:
-    """Changes tried at the deepest depth and one rate by the first seed, cheapest first, as long as `limit` seconds
-    last. What finds nothing to change, or has no result, is left out."""
+def cures(
+    request: ProbeRequest, lr: float, seed: int, execute: Map, limit: float, probing: Probing
+) -> tuple[list[Cure], int]:
+    """Changes tried at the deepest depth, one rate and one seed, cheapest first, as long as `limit` seconds last, and
+    how many there was no time for. What finds nothing to change, or has no result, is left out."""
     deepest = max(request.depths, key=lambda depth: depth or 0)
     keys = tuple(change.key for change in CHANGES)
-    asked = replace(request, depths=(deepest,), seeds=request.seeds[:1], lrs=(lr,), changes=keys)
+    asked = replace(request, depths=(deepest,), seeds=(seed,), lrs=(lr,), changes=keys)
     specs = {spec.name: spec for spec in asked.specs()}
     shelf = Shelf(PROBE, request.out)
     begin = time.monotonic()
     tried: dict[str, Cure] = {}
+    untried = len(specs)
     with probing(len(specs)) as (tell, ended):
         jobs, attempts = [asked.job(spec) for spec in specs.values()], CommandAttempts("error", "died", "timeout")
         with closing(plan.settled(jobs, execute, tell, attempts, patience=limit)) as answers:
             for job, answer in answers:
                 ending = answer if isinstance(answer, Lost) else _read(shelf, answer)
                 ended(specs[job["id"]], ending)
+                untried -= 1
                 if isinstance(ending, ProbedCell):
                     tried[job["change"]] = cure(ending.cell)
                 if time.monotonic() - begin > limit:
                     break
-    return [tried[key] for key in keys if key in tried]
+    return [tried[key] for key in keys if key in tried], untried
 
 
 def _read(shelf: Shelf[ModelCell], answer: str) -> ProbedCell | Lost:

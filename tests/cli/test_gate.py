@@ -66,7 +66,31 @@ def test_what_failed_before_may_fail_again_and_a_lighter_verdict_is_no_news() ->
 )
 def test_another_probe_is_no_comparison(other: Baseline, said: str) -> None:
     with pytest.raises(UsageError, match=re.escape(said)):
-        baseline.worse(GIVEN, other)
+        baseline.comparable(GIVEN, other.depths, other.seeds, other.steps, [rate.lr for rate in other.rates])
+
+
+def test_what_is_no_worse_is_said_with_both_numbers() -> None:
+    assert baseline.steady(GIVEN, changed(probability=0.53)) == "open (0.50 before, 0.53 now)"
+    better = changed(verdict="likely trains", probability=0.97)
+    assert baseline.steady(GIVEN, better) == "open (0.50) before, likely trains (0.97) now"
+    assert baseline.steady(changed(verdict="out of range", probability=None), GIVEN) == (
+        "out of range before, open (0.50) now"
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (("--baseline", "none.json"), "there is no such file"),
+        (("--baseline", "depth.json", "--seeds", "0,1"), "made with --seeds 0, this probe with 0,1"),
+        (("--baseline", "depth.json", "--seeds", "0", "--lr", "1e-3"), "the baseline has no rate 1e-3"),
+        (("--update-baseline",), "name the file"),
+    ],
+)
+def test_a_baseline_that_cannot_be_compared_is_refused_before_anything_is_probed(given, said, tmp_path) -> None:
+    (tmp_path / "depth.json").write_text(json.dumps(GIVEN.to_json()))
+    done = stabkit("probe", "no_such_module:f", "--depths", "2,4", *given, cwd=tmp_path)
+    assert done.returncode == 2 and said in done.stderr and not (tmp_path / "probes").exists()
 
 
 def test_a_file_is_read_as_it_was_written_and_a_damaged_one_is_named(tmp_path: Path) -> None:
@@ -92,15 +116,18 @@ def test_the_tutorial_ends_with_0_for_the_good_model_and_7_for_the_bad_change(tm
     github = {"GITHUB_ACTIONS": "true", "GITHUB_STEP_SUMMARY": str(summary)}
     good = stabkit(*AFTER.split(), "--junit", tmp_path / "good.xml", cwd=tmp_path, env=github)
     assert good.returncode == 0 and "::notice title=stabkit probe model:gpt::" in good.stderr
-    assert "likely trains" in summary.read_text() and "| Gradient | pass |" in summary.read_text()
+    assert "No worse than depth.json: likely trains (0.9" in summary.read_text()
+    assert good.stderr.count("no worse than depth.json: likely trains (0.9") == 2, "said in the terminal and annotated"
+    assert re.search(r"\| Gradient \| (usual|unusual) \|", summary.read_text())
     assert ET.parse(tmp_path / "good.xml").getroot().attrib["failures"] == "0"
 
     (tmp_path / "model.py").write_text(MODEL.replace("norm_first=True", "norm_first=False"), encoding="utf-8")
     bad = stabkit(*AFTER.split(), "--no-cures", "--junit", tmp_path / "bad.xml", cwd=tmp_path, env=github)
     (printed,) = re.findall(r"```text\n(error: .*)\n```", PAGE)
     assert bad.returncode == 7 and bad.stderr.splitlines()[-1] == printed
-    assert "::error title=stabkit probe model:gpt::likely trains before, likely stuck now" in bad.stderr
-    assert "- Worse than the baseline: gradient fails" in summary.read_text()
+    said = "orse than depth.json: likely trains before, likely stuck now"
+    assert f"::error title=stabkit probe model:gpt::w{said}" in bad.stderr
+    assert f"- W{said}; gradient fails" in summary.read_text()
     suite = ET.parse(tmp_path / "bad.xml").getroot()
     failed = [case.attrib["name"] for case in suite if case.find("failure") is not None]
     assert failed[0] == "verdict" and failed[1].startswith("gradient") and int(suite.attrib["failures"]) == len(failed)

@@ -6,44 +6,88 @@ from __future__ import annotations
 import json
 import os
 import xml.etree.ElementTree as ET
-from collections.abc import Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
+from stabkit import api
 from stabkit.cli import console
 from stabkit.errors import UsageError
+from stabkit.options import probe as options
 from stabkit.report.own import links
 from stabkit.report.result import ProbeResult
 from stabkit.results.own import baseline
+from stabkit.results.own.baseline import Baseline
 from stabkit.storage.folder import write_file
 
 Level = Literal["error", "warning", "notice"]
 
 
-def compared(result: ProbeResult, path: Path, *, update: bool) -> list[str] | None:
-    """What became worse than the baseline in this file; None after it was written, which `update` asks for."""
-    asked = result.request
-    now = baseline.of(result.judged, asked.factory, asked.depths, asked.seeds, asked.steps)
-    if update:
-        try:
-            write_file(path, (json.dumps(now.to_json(), indent=1) + "\n").encode())
-        except OSError as error:
-            raise UsageError(f"--baseline {path} cannot be written: {error.strerror}") from error
-        console.note(f"baseline: {path} written; commit it")
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A probe beside its baseline."""
+
+    file: str
+    worse: tuple[str, ...]
+    """What became worse, a sentence each."""
+    steady: str
+    """Before and now, where nothing did."""
+
+    @property
+    def sentence(self) -> str:
+        """`no worse than depth.json: likely trains (0.96 before, 0.97 now)`."""
+        if self.worse:
+            return f"worse than {self.file}: {'; '.join(self.worse)}"
+        return f"no worse than {self.file}: {self.steady}"
+
+
+def read(params: Mapping[str, Any], given: Mapping[str, Any]) -> Baseline | None:
+    """The baseline that a probe is to be held against; None where there is none, or it is written anew. Raises
+    UsageError, before anything is probed, where it cannot be read or is of another probe."""
+    file, update = params.get("baseline"), params.get("update_baseline")
+    if update and not file:
+        raise UsageError("--update-baseline writes --baseline FILE: name the file")
+    if update or not file:
         return None
-    return baseline.worse(baseline.read(path), now)
+    before = baseline.read(Path(file))
+    asked, _ = options.probe(api.filled("probe", given))
+    baseline.comparable(before, asked.depths, asked.seeds, asked.steps, [lr or None for lr in asked.lrs])
+    return before
 
 
-def announce(result: ProbeResult, worse: Sequence[str], *, failed: bool) -> None:
+def compared(result: ProbeResult, before: Baseline, file: str) -> Compared:
+    """What became worse than the baseline in this file."""
+    now = _now(result)
+    worse = tuple(baseline.worse(before, now))
+    return Compared(file, worse, "" if worse else baseline.steady(before, now))
+
+
+def write(result: ProbeResult, path: Path) -> None:
+    """`--update-baseline`: what this probe says, as a file to commit."""
+    try:
+        write_file(path, (json.dumps(_now(result).to_json(), indent=1) + "\n").encode())
+    except OSError as error:
+        raise UsageError(f"--baseline {path} cannot be written: {error.strerror}") from error
+    console.note(f"baseline: {path} written; commit it")
+
+
+def _now(result: ProbeResult) -> Baseline:
+    asked = result.request
+    return baseline.of(result.judged, asked.factory, asked.depths, asked.seeds, asked.steps)
+
+
+def announce(result: ProbeResult, held: Compared | None, *, failed: bool) -> None:
     """Within a job of GitHub: an annotation, and a table in the summary of the step."""
     if os.environ.get("GITHUB_ACTIONS") != "true":
         return
-    level: Level = "error" if failed else "notice" if result.judged.worst.word == "likely trains" else "warning"
-    message = "; ".join(worse) or result.verdict
+    fine = held is not None or result.judged.worst.word == "likely trains"
+    level: Level = "error" if failed else "notice" if fine else "warning"
+    message = held.sentence if held else result.verdict
     console.note(f"::{level} title=stabkit probe {_escaped(result.request.factory)}::{_escaped(message)}")
     if path := os.environ.get("GITHUB_STEP_SUMMARY"):
         with Path(path).open("a", encoding="utf-8") as summary:
-            summary.write(_markdown(result, worse))
+            summary.write(_markdown(result, held))
 
 
 def _escaped(text: str) -> str:
@@ -51,24 +95,25 @@ def _escaped(text: str) -> str:
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
-def _markdown(result: ProbeResult, worse: Sequence[str]) -> str:
+def _markdown(result: ProbeResult, held: Compared | None) -> str:
     lines = ["### stabkit probe", "", links.in_short(result.judged), ""]
-    lines += [f"- Worse than the baseline: {sentence}." for sentence in worse]
+    if held is not None:
+        lines.append(f"- {held.sentence[0].upper()}{held.sentence[1:]}.")
     for rate in links.rates(result.judged):
-        head = ("link", "verdict", "with depth", *rate["depths"], "among models that train")
+        head = ("link", "", "with depth", *rate["depths"], "among models that train")
         lines += ["", f"{rate['name']}: **{rate['word']}**", "", f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
         for link in rate["links"]:
-            row = (link["name"], link["verdict"], link["exponent"], *link["values"], link["among"])
+            row = (link["name"], link["word"], link["exponent"], *link["values"], link["among"])
             lines.append(f"| {' | '.join(row)} |")
     return "\n".join([*lines, "", ""])
 
 
-def junit(result: ProbeResult, worse: Sequence[str], path: Path, *, failed: bool) -> None:
+def junit(result: ProbeResult, held: Compared | None, path: Path, *, failed: bool) -> None:
     """Write a test suite: a case for the verdict, one a link and rate."""
     suite = ET.Element("testsuite", name=f"stabkit probe {result.request.factory}")
     verdict = ET.SubElement(suite, "testcase", classname="stabkit.probe", name="verdict")
     if failed:
-        ET.SubElement(verdict, "failure", message="; ".join(worse) or result.verdict)
+        ET.SubElement(verdict, "failure", message=held.sentence if held else result.verdict)
     for rate in links.rates(result.judged):
         for link in rate["links"]:
             name = f"{link['name'].lower()}, {rate['name']}"

@@ -11,7 +11,7 @@ from stabkit.cli.commands import gate
 from stabkit.cli.commands.train import again
 from stabkit.cli.progress import Screen
 from stabkit.cli.signals import Signals
-from stabkit.errors import FailedRuns, StabkitError, Undecided, Unstable, UsageError
+from stabkit.errors import FailedRuns, StabkitError, Undecided, Unstable
 from stabkit.report import json_document
 from stabkit.report.own import links
 from stabkit.report.result import CoordinatesResult, ProbeResult
@@ -19,6 +19,7 @@ from stabkit.report.result import CoordinatesResult, ProbeResult
 
 def probe(invocation: Invocation) -> None:
     """Probe, show, write the page; raises Unstable where a link fails, FailedRuns where a depth has no result."""
+    before, file = gate.read(invocation.params, invocation.given), invocation.params.get("baseline")
     screen = Screen(quiet=invocation.flag("quiet"), command=again())
     with Signals(screen.command):
         result = api.probe(**invocation.given, listener=screen)
@@ -26,24 +27,26 @@ def probe(invocation: Invocation) -> None:
     if isinstance(result, CoordinatesResult):
         _coordinates(result, json=invocation.flag("json"), strict=invocation.flag("strict"))
         return
+    held = gate.compared(result, before, file) if before is not None and file else None
     if invocation.flag("json"):
         body = links.body(result.judged, result.done, result.request, page)
-        console.document(json_document.text({"schema": json_document.SCHEMA, **body}))
+        against = {"baseline": None if held is None else {"file": held.file, "worse": list(held.worse)}}
+        console.document(json_document.text({"schema": json_document.SCHEMA, **body, **against}))
     else:
         _table(result, page, quiet=invocation.flag("quiet"))
-    worse: list[str] = []
     ends = _ends(result, strict=invocation.flag("strict"), no_fail=invocation.flag("no_fail"))
-    if file := invocation.params.get("baseline"):
-        worse = gate.compared(result, Path(file), update=invocation.flag("update_baseline")) or []
-        if worse:
-            ends = Unstable(f"worse than {file}: {'; '.join(worse)}; --update-baseline accepts it")
-        elif isinstance(ends, Unstable):
-            ends = None  # it was so before
-    elif invocation.flag("update_baseline"):
-        raise UsageError("--update-baseline writes --baseline FILE: name the file")
-    gate.announce(result, worse, failed=ends is not None)
+    if invocation.flag("update_baseline"):
+        gate.write(result, Path(str(file)))
+        ends = None if isinstance(ends, Unstable) else ends  # it is accepted
+    if held is not None:
+        if held.worse:
+            ends = Unstable(f"{held.sentence}; --update-baseline accepts it")
+        else:
+            ends = None if isinstance(ends, Unstable) else ends  # it was so before
+            console.note(held.sentence)
+    gate.announce(result, held, failed=ends is not None)
     if junit := invocation.params.get("junit"):
-        gate.junit(result, worse, Path(junit), failed=ends is not None)
+        gate.junit(result, held, Path(junit), failed=ends is not None)
     if ends is not None:
         raise ends
 
@@ -90,7 +93,8 @@ def _ends(result: ProbeResult, *, strict: bool, no_fail: bool) -> StabkitError |
     worst = result.judged.worst
     if worst.word == "likely stuck" and not no_fail:
         named = f" ({' and '.join(worst.failing)})" if worst.failing else ""
-        return Unstable(f"likely stuck{named}; with --no-fail the exit code is 0")
+        word = "it does not train as it stands" if worst.broken else "likely stuck"
+        return Unstable(f"{word}{named}; with --no-fail the exit code is 0")
     if strict and worst.word != "likely trains":
         return Undecided(f"{worst.word}: --strict needs a model that is likely to train")
     return None
@@ -102,15 +106,16 @@ def _table(result: ProbeResult, page: Path, *, quiet: bool) -> None:
     for row in links.rates(judged):
         console.table(
             f"At {row['name']}: {row['word']}",
-            ("link", "verdict", "with depth", *row["depths"], "among models that train"),
-            [(one["name"], one["verdict"], one["exponent"], *one["values"], one["among"]) for one in row["links"]],
+            ("link", "", "with depth", *row["depths"], "among models that train"),
+            [(one["name"], one["word"], one["exponent"], *one["values"], one["among"]) for one in row["links"]],
         )
         units = (f"{link['name']}: {link['unit']}" for link in row["links"] if link["unit"])
         console.paragraph(f"{'; '.join(units)}. Geometric means over seeds.")
         console.say()
     if tried := links.cures(judged):
         rows = [(one["change"], one["word"], one["probability"]) for one in tried]
-        console.table("Changes tried at the greatest depth", ("change", "forecast", "probability"), rows)
+        on = f", on the seed least likely to train ({judged.tried_on})" if judged.tried_on is not None else ""
+        console.table(f"Changes tried at the greatest depth{on}", ("change", "forecast", "probability"), rows)
         console.say()
     for note in () if quiet else links.notes(judged.cells):
         console.paragraph(f"note: {note}")

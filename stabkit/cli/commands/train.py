@@ -21,14 +21,13 @@ from stabkit.methods import own
 from stabkit.options import lines, model, ranges
 from stabkit.report import json_document
 from stabkit.report.result import SweepResult
+from stabkit.results.forecast.model import HORIZON
 from stabkit.running import cost, runs
 from stabkit.running.request import Request, TooManyRuns
 from stabkit.storage.store import Run, Store
 
 ASIDE = ("yes", "retry_failed", "bleu")
 """Options of one call alone."""
-ENOUGH = 250
-"""Updates after which most runs can be judged."""
 
 
 def train(invocation: Invocation, function: Callable[..., Any]) -> None:
@@ -146,7 +145,8 @@ def after(command: str, params: Mapping[str, Any], runs: Sequence[Run]) -> str:
         if any(run.outcome.word != "early" for run in runs):
             return _line(command, "tolerance", params)
         steps = max(run.spec.train.steps for run in runs)
-        longer = {"steps": str(ENOUGH if steps < ENOUGH else 4 * steps)}
+        enough = max(HORIZON["text" if run.spec.task.source else "synthetic"] for run in runs)
+        longer = {"steps": str(enough if steps < enough else 4 * steps)}
         return _line(command, "sweep", {**params, **longer, **({} if params["recipe"] == "paper" else {"warmup": "0"})})
     if command == "slope":
         return _line(command, "sweep", params)

@@ -78,7 +78,7 @@ def against(table: pd.DataFrame, labels: Sequence[str], share: Callable[[pd.Data
     return ", ".join(texts)
 
 
-ROUGHER = 0.05
+ROUGHER = 0.1
 """Of the second differences: so much more negative curvature, the median over seeds, is rougher."""
 
 

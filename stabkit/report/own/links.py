@@ -66,17 +66,45 @@ def answer(judged: Judged) -> str:
     others = [_elsewhere(verdict) for verdict in judged.verdicts if verdict is not worst]
     deepest = max((cell.facts for cell in judged.cells), key=lambda facts: facts.depth or 0)
     high = deepest.guess.high(deepest.start) if deepest.guess is not None else ""
-    more = [why(worst), "; ".join(others), high]
-    if judged.cure is not None:
-        more.append(f"likely to train with {judged.cure.label}: {judged.cure.code}")
-    elif (near := judged.nearest) is not None:
-        count = len(judged.cures)
-        tried = f"none of {count} changes tried makes" if count > 1 else "the change tried does not make"
-        p = probability(near.probability or 0.0)
-        more.append(f"{tried} it likely to train; the best is {near.label}, {p}: {near.code}")
+    more = [why(worst), "; ".join(others), high, _mended(judged)]
     sentences = [_said(who, worst, several=len(judged.verdicts) > 1)]
     sentences += [f"{sentence[0].upper()}{sentence[1:]}" for sentence in more if sentence]
     return " ".join(f"{sentence}." for sentence in sentences)
+
+
+def _mended(judged: Judged) -> str:
+    """`likely to train with a third of the rate: …`; where no change that was tried makes it so, the best of those that
+    help, and how many there was no time for; "" where none was tried, or it is likelier to train than not."""
+    on = f", on the worst seed ({judged.tried_on})" if judged.tried_on is not None else ""
+    if judged.cure is not None:
+        return f"likely to train with {judged.cure.label}{on}: {judged.cure.code}"
+    near = judged.nearest
+    if not judged.cures or (near is None and leaning(judged.worst).endswith(TRAINS)):
+        return ""
+    left = f" ({judged.untried} more with a longer --cure-time)" if judged.untried else ""
+    best = f"; the best is {near.label}, {probability(near.probability or 0.0)}: {near.code}" if near else ""
+    return f"{_none(len(judged.cures))}{on}{left}{best}"
+
+
+def _none(count: int) -> str:
+    tried = f"none of {count} changes tried makes" if count > 1 else "the change tried does not make"
+    return f"{tried} it likely to train"
+
+
+LEAN = 0.65
+"""A probability from which on a model that is open is likelier to train than not: docs/verdict.md has what became of
+such models; below its counterpart the opposite."""
+
+
+TRAINS = "to train than not"
+
+
+def leaning(verdict: Verdict) -> str:
+    """`, more likely to train than not`, of what is open; "" near the middle and for all else."""
+    p = verdict.forecast.probability
+    if verdict.word != "open" or p is None or verdict.failing or 1 - LEAN < p < LEAN:
+        return ""
+    return f", more likely {TRAINS}" if p >= LEAN else ", more likely stuck than not"
 
 
 def _said(who: str, verdict: Verdict, *, several: bool) -> str:
@@ -110,12 +138,18 @@ def in_short(judged: Judged) -> str:
     what = {"likely trains": "is likely to train", "likely stuck": "is likely stuck", "open": "is open"}
     is_ = "does not train as it stands" if worst.broken else what.get(worst.word, "has no forecast")
     p = "" if worst.broken or forecast.probability is None else f" ({probability(forecast.probability)})"
+    lean = "" if worst.broken else leaning(worst)
     fixed = ""
     if judged.cure is not None:
         fixed = f"; with {judged.cure.label} it is likely to train"
-    elif judged.cures:
-        fixed = f"; none of {len(judged.cures)} changes makes it likely to train"
-    return fitting(f"{who}{where} {is_}{p}{fixed}.", f"{who}{where} {is_}{p}.", f"It {is_}{where}{p}.")
+    elif judged.cures and not lean.endswith(TRAINS):
+        fixed = f"; {_none(len(judged.cures))}"
+    return fitting(
+        f"{who}{where} {is_}{lean}{p}{fixed}.",
+        f"{who}{where} {is_}{p}{fixed}.",
+        f"{who}{where} {is_}{lean}{p}.",
+        f"It {is_}{where}{p}.",
+    )
 
 
 def probability(p: float) -> str:
@@ -159,22 +193,21 @@ def unlike(forecast: OwnForecast) -> str:
 
 
 def why(verdict: Verdict) -> str:
-    """The link that explains it: what fails, else the scores that the forecast is made of where they tell little, else
-    what is farthest from models that train; "" where all is as there."""
+    """The link that explains it: what fails, else what is farthest from models that train, if it lies outside of what
+    nine of ten have, else the scores that the forecast is made of where they tell little; "" where all is as there."""
     failing = [verdict.links[name] for name in verdict.failing]
     if failing:
         return "; ".join(link.why for link in failing[:2])
     if verdict.word not in ("likely stuck", "open"):
         return ""
+    odd = [(link.healthy, link) for link in verdict.links.values() if link.healthy and beside(link.healthy)]
     scores = verdict.scores
+    if odd:
+        _, link = max(odd, key=lambda pair: (pair[1] is scores, abs(pair[0].percent - 50)))
+        return f"{link.why}: {among(link)}"
     if scores.healthy is not None and scores.healthy.percent < LITTLE:
-        rank = f"lower than in {100 - scores.healthy.percent:.0f} % of models that train"
-        return f"{scores.why}: {among(scores) if beside(scores.healthy) else rank}"
-    odd = [link for link in verdict.links.values() if link.healthy is not None and beside(link.healthy)]
-    if not odd:
-        return "each link alone is as in models that train"
-    link = max(odd, key=lambda one: abs(one.healthy.percent - 50))  # type: ignore[union-attr]  # none without
-    return f"{link.why}: {among(link)}"
+        return f"{scores.why}: lower than in {100 - scores.healthy.percent:.0f} % of models that train"
+    return "each link alone is as in models that train"
 
 
 def beside(healthy: Healthy) -> bool:
@@ -270,7 +303,7 @@ def _rate(verdict: Verdict, judged: Judged) -> dict[str, Any]:
     facts = alike[0]
     return {
         "name": f"{facts.optimizer}, rate {scientific(facts.rate) if facts.rate > 0 else '–'}",
-        "word": verdict.word,
+        "word": "does not train" if verdict.broken else verdict.word,
         "depths": [str(depth or "–") for depth in depths],
         "forecast": [_forecast(verdict, depth == depths[-1]) for depth in depths],
         "links": [
@@ -278,6 +311,7 @@ def _rate(verdict: Verdict, judged: Judged) -> dict[str, Any]:
                 "name": NAMES[name],
                 "unit": _unit(name, link),
                 "verdict": link.verdict,
+                "word": _among_cell(link, levels.get(depths[-1]), True).word or NONE,
                 "why": link.why,
                 "among": where(link),
                 "exponent": _with_depth(link),
@@ -299,6 +333,8 @@ class LinkCell(NamedTuple):
 
 
 NOTHING = LinkCell("missing", "", "")
+NONE = "–"
+"""The word of a link that has no range to be held against."""
 WITHIN, OUTSIDE, FAILS = "usual", "unusual", "fails"
 
 

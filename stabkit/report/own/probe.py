@@ -14,7 +14,7 @@ from stabkit.figures.picture import Picture
 from stabkit.figures.shared.words import listed, plain, short
 from stabkit.report.cards import card
 from stabkit.report.frame import ASSETS, once, shell, template
-from stabkit.report.own.links import NAMES, anatomy, answer, cures, in_short, notes, rates
+from stabkit.report.own.links import NAMES, anatomy, answer, cures, in_short, notes, probability, rates
 from stabkit.results.own.cell import ModelCell
 from stabkit.results.own.forecast import ours
 from stabkit.results.own.judged import Judged
@@ -35,7 +35,7 @@ def write(judged: Judged, done: Done[ProbeSpec, ModelCell], asked: ProbeRequest,
     words = (asked.depths, asked.seeds, asked.lrs, asked.steps, asked.blocks)
     key = hashlib.sha256(repr(words).encode()).hexdigest()[:4]
     path = asked.out / "reports" / f"{'-'.join(['probe', name, *_ends(asked.depths), key])}.html"
-    found = [len(done.results), len(done.lost), len(judged.cures)]
+    found = [len(done.results), len(done.lost), len(judged.cures), judged.untried]
     return once(asked.out, path, found, lambda: render(judged, done, command))
 
 
@@ -55,6 +55,9 @@ def render(judged: Judged, done: Done[ProbeSpec, ModelCell], command: str) -> st
         several=len(judged.verdicts) > 1,
         names=NAMES,
         cures=cures(judged),
+        tried_on=judged.tried_on,
+        unchanged="" if judged.unchanged is None else probability(judged.unchanged),
+        untried=judged.untried,
         updates=max(cell.facts.steps for cell in judged.cells),
         deepest=worst.forecast.depth,
         runs=ours().runs,

@@ -58,7 +58,7 @@ def answer(verdicts: Matrix) -> str:
     text = (f"{lead}: " if lead else "") + ". ".join(sentences)
     if some and not whole:
         text += f" (likely and open: forecasts {by})"
-    return f"{text[0].upper()}{text[1:]}.{_near(verdicts)}"
+    return f"{text[0].upper()}{text[1:]}.{_near(verdicts)}{_unseen(verdicts)}"
 
 
 def in_short(verdicts: Matrix) -> str:
@@ -120,6 +120,17 @@ def _near(verdicts: Matrix) -> str:
     names = several(near, len(near)) if len(near) <= MOST_SAID else f"{len(near)} cells"
     ends = "ends" if len(near) == 1 else "end"
     return f" Within {NEAR:g} nats of the line {ends} {names}: twice as many updates would decide."
+
+
+def _unseen(verdicts: Matrix) -> str:
+    """Whose forecasts come from a fit without a run of that method; "" where none does."""
+    cells = {row.label: row.cells for row in verdicts.rows}
+    given = FORECASTS - {"out of range"}
+    names = [name for name, of in cells.items() if any(cell.unseen and cell.forecast in given for cell in of)]
+    if not names:
+        return ""
+    who = several(names, len(names)) if len(names) <= MOST_SAID else f"{len(names)} methods"
+    return f" The forecast's fit has no run of {who}."
 
 
 WITHOUT = (None, "early", "failed")

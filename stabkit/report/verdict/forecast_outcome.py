@@ -14,7 +14,7 @@ FORECASTS = ("likely trains", "likely stuck", "open")
 def forecast_outcome(runs: Sequence[Run]) -> str:
     """`likely trains: 18 runs, of which 18 train; likely stuck: …`; nothing where no run is decided.
 
-    It is no test of the forecast, whose fit has seen runs like those in its range: `studies/forecast` is one.
+    Of methods of the fit it is no test of the forecast, which has seen such runs: `studies/forecast` is one.
     """
     decided = [run for run in runs if run.outcome.word in ("trains", "stuck", "diverged") and run.forecast]
     if not decided:
@@ -29,10 +29,13 @@ def forecast_outcome(runs: Sequence[Run]) -> str:
     beyond = [run.forecast for run in decided if run.forecast and run.forecast.word == "out of range"]
     sentences = []
     if parts:
-        sentences.append(
-            f"After {UPDATES} updates: {'; '.join(parts)}. Runs like these are in the training set, so this is no "
-            "test of the forecast."
-        )
+        fitted = [not run.forecast.unseen for run in decided if run.forecast and run.forecast.word in FORECASTS]
+        worth = "The fit has no run of these methods, so this is a test of the forecast"
+        if all(fitted):
+            worth = "Runs like these are in the training set, so this is no test of the forecast"
+        elif any(fitted):
+            worth = "Runs of some of these methods are in the training set, so this is no test of the forecast"
+        sentences.append(f"After {UPDATES} updates: {'; '.join(parts)}. {worth}.")
     if beyond:
         axes = listed(*axis_words([axis for one in beyond for axis in one.axes]))
         sentences.append(f"{len(beyond)} of {len(decided)} decided runs had no forecast: outside its range ({axes}).")

@@ -77,6 +77,8 @@ class VerdictCell:
     """The least and the greatest of its seeds'."""
     axes: tuple[str, ...] = ()
     """Along which its runs lie out of the forecast's range."""
+    unseen: bool = False
+    """Whether the forecast's fit has no run of its method."""
     layers: tuple[int, int] = (0, 0)
     """Of encoder and decoder."""
     chained: tuple[Chained, ...] = ()
@@ -298,6 +300,7 @@ def _cell(runs: list[Run], reasons: list[str], step: int, beside: Mapping[str, l
         p_trains=statistics.median(probabilities) if probabilities else math.nan,
         p_range=(min(probabilities), max(probabilities)) if probabilities else (math.nan, math.nan),
         axes=axes,
+        unseen=any(run.forecast.unseen for run in runs if run.outcome.word == "early" and run.forecast),
         layers=(model.encoder_layers, model.decoder_layers) if model else (0, 0),
         chained=_chained([run for key in alike for run in beside.get(key, ())], step),
         outcomes=tuple(sorted(counts.items(), key=lambda item: (badness(item[0]), item[0]))),

@@ -66,6 +66,8 @@ class Forecast:
     """Along which it lies out of range."""
     corpus: str
     """sha256 of the rows that the coefficients were fitted on."""
+    unseen: bool = False
+    """Whether the fit has no run of its method."""
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values."""
@@ -75,6 +77,7 @@ class Forecast:
             "features": dict(self.features),
             "axes": list(self.axes),
             "corpus": self.corpus,
+            "unseen": self.unseen,
         }
 
 
@@ -179,13 +182,18 @@ def forecast(
         features={link.key: float(value) for link, value in zip(FITTED, x[0], strict=True)},
         axes=axes,
         corpus=by.corpus,
+        unseen=unseen(spec, by),
     )
 
 
 def fit_of(spec: RunSpec, by: Coefficients) -> Logistic:
     """By which a run is forecast: the gradient alone where its method was never seen and that is better."""
-    unseen = spec.own is not None or spec.method not in by.methods
-    return by.alone.get(spec.train.optimizer, by.logistic) if unseen else by.logistic
+    return by.alone.get(spec.train.optimizer, by.logistic) if unseen(spec, by) else by.logistic
+
+
+def unseen(spec: RunSpec, by: Coefficients) -> bool:
+    """Whether the fit has no run of its method: a user's own, or one that was added after the corpus."""
+    return spec.own is not None or spec.method not in by.methods
 
 
 def outside(spec: RunSpec, x: Array, by: Coefficients) -> tuple[str, ...]:

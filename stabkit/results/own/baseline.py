@@ -100,20 +100,46 @@ def _baseline(body: Mapping[str, Any]) -> Baseline:
     return Baseline(factory=str(body["factory"]), depths=depths, seeds=seeds, steps=int(body["steps"]), rates=rates)
 
 
-def worse(before: Baseline, now: Baseline) -> list[str]:
-    """What became worse, a sentence each; raises UsageError where the two are of different probes."""
-    for name in ("depths", "seeds", "steps"):
-        was, is_ = getattr(before, name), getattr(now, name)
+def comparable(
+    before: Baseline, depths: Sequence[int | None], seeds: Sequence[int], steps: int, lrs: Sequence[float | None]
+) -> None:
+    """Raises UsageError where a probe of these would be another than the baseline's."""
+    asked = {"depths": tuple(depths), "seeds": tuple(seeds), "steps": steps}
+    for name, is_ in asked.items():
+        was = getattr(before, name)
         if was != is_:
             raise UsageError(
                 f"the baseline was made with --{name} {_listed(was)}, this probe with {_listed(is_)}: "
                 "give the same, or --update-baseline"
             )
-    known = {rate.lr: rate for rate in before.rates}
-    if missing := [rate.lr for rate in now.rates if rate.lr not in known]:
+    known = {rate.lr for rate in before.rates}
+    if missing := [lr for lr in lrs if lr not in known]:
         rates = ", ".join("the factory's own" if lr is None else scientific(lr, 6) for lr in missing)
         raise UsageError(f"the baseline has no rate {rates}: give the same --lr, or --update-baseline")
+
+
+def worse(before: Baseline, now: Baseline) -> list[str]:
+    """What became worse, a sentence each; of two that are `comparable`."""
+    known = {rate.lr: rate for rate in before.rates}
     return [sentence for rate in now.rates for sentence in _worse(known[rate.lr], rate)]
+
+
+def steady(before: Baseline, now: Baseline) -> str:
+    """Of a probe that is no worse: `likely trains (0.96 before, 0.97 now)`, a rate after the other."""
+    known = {rate.lr: rate for rate in before.rates}
+    return "; ".join(_steady(known[rate.lr], rate) for rate in now.rates)
+
+
+def _steady(before: RateBaseline, now: RateBaseline) -> str:
+    at = "" if now.lr is None else f"at {scientific(now.lr, 6)} "
+    was, is_ = (_number(rate.probability) for rate in (before, now))
+    if before.verdict == now.verdict:
+        return f"{at}{now.verdict}" + (f" ({was} before, {is_} now)" if was and is_ else "")
+    return f"{at}{before.verdict}{f' ({was})' if was else ''} before, {now.verdict}{f' ({is_})' if is_ else ''} now"
+
+
+def _number(probability: float | None) -> str:
+    return "" if probability is None else f"{probability:.2f}"
 
 
 def _worse(before: RateBaseline, now: RateBaseline) -> list[str]:

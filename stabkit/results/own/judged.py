@@ -12,6 +12,8 @@ from stabkit.results.own.verdict import FIRM, Verdict, verdict
 
 TRIED: tuple[Word, ...] = ("likely stuck", "open")
 """Words at which changes are tried."""
+GAIN = 0.05
+"""Of a probability: what a change adds below it is not worth a line of code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +25,10 @@ class Judged:
     """The lowest rate first."""
     cures: tuple[Cure, ...] = ()
     """In the order in which they were tried."""
+    tried_on: int | None = None
+    """The seed that they were tried on: the one least likely to train; None where it is the only one."""
+    untried: int = 0
+    """Changes for which there was no time."""
 
     @property
     def cure(self) -> Cure | None:
@@ -31,12 +37,20 @@ class Judged:
 
     @property
     def nearest(self) -> Cure | None:
-        """Where none does: the change that leaves it likeliest, if that is open and likelier than before."""
+        """Where none does: the change that leaves it likeliest, if that is open and GAIN likelier than the unchanged
+        model of the same seed."""
         if self.cure is not None:
             return None
-        before = self.worst.forecast.probability or 0.0
-        better = [own for own in self.cures if own.word == "open" and (own.probability or 0.0) > before]
+        least = (self.unchanged or 0.0) + GAIN
+        better = [own for own in self.cures if own.word == "open" and (own.probability or 0.0) >= least]
         return max(better, key=lambda own: own.probability or 0.0, default=None)
+
+    @property
+    def unchanged(self) -> float | None:
+        """With what probability the model trains without a change, of the seed that changes were tried on."""
+        if self.tried_on is None:
+            return self.worst.forecast.probability
+        return _of_seed(self.cells, self.worst.lr, self.tried_on).forecast.probability
 
     @property
     def worst(self) -> Verdict:
@@ -47,6 +61,22 @@ class Judged:
             return FIRM.index(candidate.word), len(candidate.failing), -(p if p is not None else 0.5), -candidate.lr
 
         return max(self.verdicts, key=held)
+
+
+def least_likely(found: Judged) -> int:
+    """The seed whose model is least likely to train at the worst rate, of equals the first; by its cells alone."""
+    seeds = list(dict.fromkeys(cell.facts.seed for cell in found.cells))
+    said = {seed: _of_seed(found.cells, found.worst.lr, seed) for seed in seeds}
+
+    def held(seed: int) -> tuple[int, float]:
+        p = said[seed].forecast.probability
+        return FIRM.index(said[seed].word), -(p if p is not None else 0.5)
+
+    return max(seeds, key=held)
+
+
+def _of_seed(cells: Sequence[ModelCell], lr: float, seed: int) -> Verdict:
+    return verdict([cell for cell in cells if (cell.facts.lr, cell.facts.seed) == (lr, seed)])
 
 
 def judged(cells: Sequence[ModelCell]) -> Judged:
