@@ -48,7 +48,7 @@ NAMES = {
 }
 UNITS = {
     "gradient": "lowest ÷ top layer's",
-    "scores": f"nats of information on the input at 1 to {TOP:g} × the rate",
+    "scores": f"nats of information that the logits hold on the input, at 1 to {TOP:g} × the rate",
     "update": "‖ΔF‖ ÷ ‖F‖",
     "stream": "rms of the last layer's output ÷ first's input",
     "tokens": "mean cosine between tokens",

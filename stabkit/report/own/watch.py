@@ -21,7 +21,7 @@ WHAT = {
     "stream": "the stream is near the largest number of its type",
     "gradient": "the lowest layer's gradient is far from the top layer's",
     "loss": "the loss is three times the first one",
-    "level": "the scores hardly depend on the input",
+    "level": "the logits hardly depend on the input",
     "jump": "one update was much larger than earlier ones",
     "start": "the first loss is far above that of a uniform guess",
     "owned": "some trainable tensors belong to no optimiser",

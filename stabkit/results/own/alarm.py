@@ -6,7 +6,7 @@
     gradient  the lowest layer receives less than 10⁻² of the top layer's gradient, or more than 10², three readings
               in a row: below it few of stabkit's own runs came back (docs/outcome.md)
     loss      three times the first one
-    level     after LATE updates, two readings in a row, the scores hardly depend on the input: what is left is how
+    level     after LATE updates, two readings in a row, the logits hardly depend on the input: what is left is how
               often each answer comes, the level that a loss is stuck at
     jump      ‖Δθ‖ of a sub-layer is more than JUMP times its own median of the readings before: reports from the
               field have it before a spike of the loss
@@ -193,7 +193,7 @@ class Alarms:
         if len(self._level) < 2:
             return None
         sentence = (
-            f"the scores hardly depend on the input ({value:.2g} nats): the loss is at the level of knowing only "
+            f"the logits hardly depend on the input ({value:.2g} nats): the loss is at the level of knowing only "
             "how often each answer occurs"
         )
         return Alarm(step=step, link="level", sentence=sentence, numbers={"information": value, "limit": LEVEL})

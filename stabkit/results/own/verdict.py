@@ -242,7 +242,7 @@ def _scores(cells: Sequence[ModelCell]) -> LinkVerdict:
     evidence = _evidence(_by_seed(having, lambda cell: geometric(list(ramp_information(cell)))))
     level, step = evidence[-1].value, int(having[-1].records["ramp_loss"].steps[-1])
     held = f"{level:.2g} nats of information" if level > NOTHING else "no information"
-    why = f"as the rate rises to {TOP:g} times its highest value, the scores hold {held} about their input"
+    why = f"as the rate rises to {TOP:g} times its highest value, the logits hold {held} about their input"
     return _shown(why, evidence, step, "ramp_information")
 
 
