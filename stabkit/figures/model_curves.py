@@ -98,7 +98,8 @@ def _deepest(frame: pd.DataFrame) -> pd.DataFrame:
 def _extreme(frame: pd.DataFrame) -> str:
     """`falls to 2.8e-9 at its lowest, at 24 layers`: of the deepest, what is farthest from 1."""
     rows = _deepest(frame)
-    return f"{_span(rows)}{_at_depth(rows)}"
+    single = ", single seeds" if rows["seed"].nunique() > 1 else ""
+    return f"{_span(rows)}{_at_depth(rows)}{single}"
 
 
 def _span(frame: pd.DataFrame) -> str:

@@ -151,9 +151,9 @@ class Alarms:
                 continue
             since.append(step)
             if len(since) >= IN_A_ROW:
-                what = f"{stack}.{min(norms)} receives {times(ratio)} the top layer's gradient since step {since[0]}"
+                what = f"{stack}.{min(norms)} receives {times(ratio)} the top layer's gradient since update {since[0]}"
                 why = (
-                    "few of stabkit's own runs recovered from a ratio below 10⁻²"
+                    "few of the models that stabkit trained recovered from a ratio below 10⁻²"
                     if ratio < 1
                     else "the gradient explodes on its way down"
                 )
