@@ -169,7 +169,8 @@ def cures(
                 untried -= 1
                 if isinstance(ending, ProbedCell):
                     tried[job["change"]] = cure(ending.cell)
-                if time.monotonic() - begin > limit:
+                stored = isinstance(ending, ProbedCell) and ending.reused  # costs nothing, and is shown again
+                if time.monotonic() - begin > limit and not stored:
                     break
     return [tried[key] for key in keys if key in tried], untried
 

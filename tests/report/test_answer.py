@@ -12,6 +12,7 @@ from stabkit.report.provenance import condition
 from stabkit.report.verdict.answer import answer, in_short
 from stabkit.report.verdict.forecast_outcome import forecast_outcome
 from stabkit.report.verdict.matrix import matrix
+from stabkit.results.forecast import model
 from stabkit.results.forecast.logistic import word
 from stabkit.results.forecast.model import Forecast
 from stabkit.results.outcome import AT_UNIGRAM
@@ -146,3 +147,24 @@ def test_a_page_names_the_condition_that_its_sentence_holds_under():
     one = condition([at16("post-ln", 18, 9.0, warmup=0, lr=lr).spec for lr in (1e-3, 2e-3, 4e-3)])
     assert one.startswith("Adam at 1e-3 to 4e-3, no warm-up,") and "seed 0," in one and condition([]) == ""
     assert f'<p class="note">{said}</p>' in render(runs, command="stabkit sweep")
+
+
+def test_a_method_that_the_fit_has_not_seen_is_named_and_its_runs_are_a_test() -> None:
+    runs = told("deepnorm", 0.95)
+    runs[0].__dict__["forecast"] = replace(runs[0].forecast, unseen=True)
+    assert answer(matrix(runs)).endswith(" The forecast's fit has no run of DeepNorm.")
+    assert cells(matrix(runs))[0]["unseen"] is True
+    ended = at16("deepnorm", 18, 9.0, "trains", warmup=0)
+    ended.__dict__["forecast"] = runs[0].forecast
+    assert forecast_outcome([ended]).endswith("The fit has no run of these methods, so this is a test of the forecast.")
+    seen = at16("admin", 18, 9.0, "trains", warmup=0)
+    seen.__dict__["forecast"] = told("admin", 0.95)[0].forecast
+    assert forecast_outcome([ended, seen]).endswith(
+        "Runs of some of these methods are in the training set, so this is no test of the forecast."
+    )
+
+
+def test_the_fit_knows_its_own_methods_and_no_user_s() -> None:
+    spec = at16("deepnorm", 18, 9.0).spec
+    by = model.ours()
+    assert not model.unseen(spec, by) and model.unseen(replace(spec, method="nowhere"), by)
