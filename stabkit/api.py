@@ -169,7 +169,7 @@ Engine = Annotated[surface.Engine, Option("Code that computes surfaces: stabkit 
 Between = Annotated[
     Names | None, Option("Instead: the line between two stored runs, or the triangle of three.", OUT, "RUNS")
 ]
-Out = Annotated[Folder, Option("Folder for runs/ and reports/; default: this one.", OUT, "DIR", envvar=HOME)]
+Out = Annotated[Folder, Option("Folder for runs/, probes/ and reports/; default: this one.", OUT, "DIR", envvar=HOME)]
 
 # Where it runs
 Workers = Annotated[int | Literal["auto"], Option("Processes; auto: one per core, one on a GPU.", WHERE, "N")]
