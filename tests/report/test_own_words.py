@@ -111,7 +111,7 @@ def test_an_interval_wider_than_its_exponent_is_not_shown_of_one_seed():
 def test_scores_that_tell_little_explain_where_no_link_is_unusual():
     little = replace(LOW, why="the scores tell 0.01 nats", healthy=replace(LOW.healthy, percent=20.0))
     said = links.answer(judged(told(0.5, low=0.35, high=0.65, n=40, trained=20), scores=little))
-    assert said.endswith("The scores tell 0.01 nats: lower than in 80 % of models that train.")
+    assert said.endswith("The scores tell 0.01 nats: usual, but lower than in 80 % of models that train.")
 
 
 CLIP = Cure(change="clip", label="clipping", word="open", probability=0.88, code="clip()")
@@ -121,7 +121,7 @@ CLIP = Cure(change="clip", label="clipping", word="open", probability=0.88, code
     ("p", "cures", "headline", "told_of"),
     [
         (0.87, (CLIP,), "b at 24 layers is open, more likely to train than not (0.87).", ""),
-        (0.2, (CLIP,), "b at 24 layers is open (0.20); the change tried does not make it likely to train.",
+        (0.2, (CLIP,), "b at 24 layers is open (0.20); the change tried does not mend it.",
          "The change tried does not make it likely to train (7 more with a longer --cure-time); the best is clipping, "
          "0.88: clip()."),
         (0.2, (replace(CLIP, word="likely trains", probability=0.95),),

@@ -143,7 +143,8 @@ def in_short(judged: Judged) -> str:
     if judged.cure is not None:
         fixed = f"; with {judged.cure.label} it is likely to train"
     elif judged.cures and not lean.endswith(TRAINS):
-        fixed = f"; {_none(len(judged.cures))}"
+        many = len(judged.cures)
+        fixed = f"; none of {many} changes tried mends it" if many > 1 else "; the change tried does not mend it"
     return fitting(
         f"{who}{where} {is_}{lean}{p}{fixed}.",
         f"{who}{where} {is_}{p}{fixed}.",
@@ -206,7 +207,7 @@ def why(verdict: Verdict) -> str:
         _, link = max(odd, key=lambda pair: (pair[1] is scores, abs(pair[0].percent - 50)))
         return f"{link.why}: {among(link)}"
     if scores.healthy is not None and scores.healthy.percent < LITTLE:
-        return f"{scores.why}: lower than in {100 - scores.healthy.percent:.0f} % of models that train"
+        return f"{scores.why}: usual, but lower than in {100 - scores.healthy.percent:.0f} % of models that train"
     return "each link alone is as in models that train"
 
 
