@@ -47,7 +47,7 @@ def test_the_same_command_again_trains_nothing_and_says_so(out):
 
 
 def test_a_wider_grid_trains_only_what_is_missing(out):
-    wider = stabkit("sweep", *TINY, "--models", "deepnorm", "--seeds", "0,1", "--out", out)
+    wider = stabkit("sweep", *TINY, "--models", "deepnorm", "--seeds", "0,1", "--out", tmp_path)
     assert "reused 1, new 1, 3 other runs in the directory are not part of this grid" in wider.stderr
     assert "[1/1] DeepNorm 2L-2L seed 1  early" in wider.stderr
 
@@ -96,8 +96,9 @@ def test_json_holds_every_claim_with_its_verdict_and_what_would_test_it(out):
             assert place["verdict"] in {*ORDER} - {"mixed", "untested"}
 
 
-def test_the_terminal_ends_with_answer_claims_page_and_next_within_80_columns(out):
-    done = stabkit("sweep", *TINY, "--out", out)
+def test_the_terminal_ends_with_answer_claims_page_and_next_within_80_columns(out, tmp_path):
+    assert "central claims" not in stabkit("sweep", *TINY, "--out", out).stdout, "one seed decides nothing"
+    done = stabkit("sweep", *TINY, "--seeds", "0,1", "--out", tmp_path)
     assert "central claims" in done.stdout and not re.search(r"\d+ of \d+ claims", done.stdout)
     *lines, page, following = done.stdout.rstrip().split("\n")
     assert max(map(len, lines)) <= 80 and page.startswith("report:") and following.startswith("next:")

@@ -25,7 +25,7 @@ Level = Literal["error", "warning", "notice"]
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class AgainstBaseline:
     """A probe beside its baseline."""
 
     file: str
@@ -56,11 +56,11 @@ def read(params: Mapping[str, Any], given: Mapping[str, Any]) -> Baseline | None
     return before
 
 
-def compared(result: ProbeResult, before: Baseline, file: str) -> Compared:
+def compared(result: ProbeResult, before: Baseline, file: str) -> AgainstBaseline:
     """What became worse than the baseline in this file."""
     now = _now(result)
     worse = tuple(baseline.worse(before, now))
-    return Compared(file, worse, "" if worse else baseline.steady(before, now))
+    return AgainstBaseline(file, worse, "" if worse else baseline.steady(before, now))
 
 
 def write(result: ProbeResult, path: Path) -> None:
@@ -77,7 +77,7 @@ def _now(result: ProbeResult) -> Baseline:
     return baseline.of(result.judged, asked.factory, asked.depths, asked.seeds, asked.steps)
 
 
-def announce(result: ProbeResult, held: Compared | None, *, failed: bool) -> None:
+def announce(result: ProbeResult, held: AgainstBaseline | None, *, failed: bool) -> None:
     """Within a job of GitHub: an annotation, and a table in the summary of the step."""
     if os.environ.get("GITHUB_ACTIONS") != "true":
         return
@@ -95,7 +95,7 @@ def _escaped(text: str) -> str:
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
-def _markdown(result: ProbeResult, held: Compared | None) -> str:
+def _markdown(result: ProbeResult, held: AgainstBaseline | None) -> str:
     lines = ["### stabkit probe", "", links.in_short(result.judged), ""]
     if held is not None:
         lines.append(f"- {held.sentence[0].upper()}{held.sentence[1:]}.")
@@ -108,7 +108,7 @@ def _markdown(result: ProbeResult, held: Compared | None) -> str:
     return "\n".join([*lines, "", ""])
 
 
-def junit(result: ProbeResult, held: Compared | None, path: Path, *, failed: bool) -> None:
+def junit(result: ProbeResult, held: AgainstBaseline | None, path: Path, *, failed: bool) -> None:
     """Write a test suite: a case for the verdict, one a link and rate."""
     suite = ET.Element("testsuite", name=f"stabkit probe {result.request.factory}")
     verdict = ET.SubElement(suite, "testcase", classname="stabkit.probe", name="verdict")

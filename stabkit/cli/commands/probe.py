@@ -13,7 +13,7 @@ from stabkit.cli.progress import Screen
 from stabkit.cli.signals import Signals
 from stabkit.errors import FailedRuns, StabkitError, Undecided, Unstable
 from stabkit.report import json_document
-from stabkit.report.own import links
+from stabkit.report.own import found, links
 from stabkit.report.result import CoordinatesResult, ProbeResult
 
 
@@ -117,7 +117,7 @@ def _table(result: ProbeResult, page: Path, *, quiet: bool) -> None:
         on = f", on the seed least likely to train ({judged.tried_on})" if judged.tried_on is not None else ""
         console.table(f"Changes tried at the greatest depth{on}", ("change", "forecast", "probability"), rows)
         console.say()
-    for note in () if quiet else links.notes(judged.cells):
+    for note in () if quiet else found.notes(judged.cells):
         console.paragraph(f"note: {note}")
     if done.reused and not quiet:
         console.say(f"{done.reused} of {len(judged.cells)} cached; --fresh probes them again")

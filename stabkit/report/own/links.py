@@ -1,16 +1,15 @@
 """What a probe of a user's model says, for terminal, page, Python and JSON alike: the sentence, the links of every
-rate, what was found on the way. Knows no figure."""
+rate, the JSON document. Knows no figure."""
 
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from stabkit.figures.shared.words import listed, plain, short
+from stabkit.figures.shared.words import short
+from stabkit.report.own.found import anatomy, notes
 from stabkit.results.forecast.logistic import word
 from stabkit.results.intervals import wilson
 from stabkit.results.own.cell import ModelCell
@@ -29,7 +28,6 @@ from stabkit.results.own.forecast import (
 from stabkit.results.own.judged import Judged, judged
 from stabkit.results.own.link import LinkVerdict
 from stabkit.results.own.measured import TOP, UPDATES
-from stabkit.results.own.series import uneven
 from stabkit.results.own.verdict import Verdict
 from stabkit.results.words import fitting, law, scientific, updates
 
@@ -371,43 +369,6 @@ def _with_depth(link: LinkVerdict) -> str:
     if link.fit is None:
         return "–"
     return "–, one seed" if link.fit.vague else law(link.fit)
-
-
-def anatomy(cells: Sequence[ModelCell]) -> list[dict[str, str]]:
-    """What was found at each depth: stacks, sub-layers by kind."""
-    rows: dict[int | None, dict[str, str]] = {}
-    for cell in cells:
-        kinds: dict[str, int] = {}
-        for sublayer in cell.facts.sublayers:
-            kinds[sublayer.kind] = kinds.get(sublayer.kind, 0) + 1
-        rows.setdefault(
-            cell.facts.depth,
-            {
-                "depth": str(cell.facts.depth or "–"),
-                "model": plain(cell.facts.model),
-                "parameters": f"{cell.facts.parameters:,}",
-                "stacks": ", ".join(cell.stacks),
-                "found": plain(cell.facts.how),
-                "kinds": listed(*(f"{count} {kind}" for kind, count in kinds.items())),
-                "span": plain(f"{cell.facts.sublayers[0].name} … {cell.facts.sublayers[-1].name}"),
-            },
-        )
-    return list(rows.values())
-
-
-def notes(cells: Sequence[ModelCell]) -> list[str]:
-    """What was found on the way, each once."""
-    notes: dict[str, str] = {}
-    for cell in reversed(cells):  # of notes that differ in their numbers alone that of the deepest
-        for note in cell.facts.notes:
-            notes.setdefault(re.sub(r"\d+", "", note), plain(note))
-    batches = {(cell.facts.seed, cell.facts.batch) for cell in cells}
-    if len(batches) > len({seed for seed, _ in batches}):
-        notes["batch"] = (
-            "the batch differs between depths of one seed: draw it before the model is built, "
-            "or from its own random generator"
-        )
-    return [*notes.values(), *filter(None, [uneven(cells)])]
 
 
 def body(judged: Judged, done: Done[ProbeSpec, ModelCell], asked: ProbeRequest, path: Path) -> dict[str, Any]:

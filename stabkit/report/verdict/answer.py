@@ -77,8 +77,9 @@ def in_short(verdicts: Matrix) -> str:
             axes = {axis for row in rows for cell in row.cells for axis in cell.axes}
             hidden = "The warm-up hides the answer; `--warmup 0` shows it."
             return hidden if WARMUP in axes else "Outside the forecast's range: no forecast is given."
+        who = several(names, len(names), kind).replace("all ", "All ", 1)  # it begins the sentence
         return fitting(
-            f"{several(names, len(names), kind)} {_verb(word, len(names))} at {depths}.",
+            f"{who} {_verb(word, len(names))} at {depths}.",
             f"All {len(names)} {kind} {_verb(word, 2)} at {depths}.",
         )
     deepest = max(i for row in rows for i, cell in enumerate(row.cells) if cell.verdict not in WITHOUT)

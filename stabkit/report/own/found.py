@@ -1,0 +1,47 @@
+"""What a probe found in a user's model: the stacks and sub-layers of each depth, and notes on the way."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from stabkit.figures.shared.words import listed, plain
+from stabkit.results.own.cell import ModelCell
+from stabkit.results.own.series import uneven
+
+
+def anatomy(cells: Sequence[ModelCell]) -> list[dict[str, str]]:
+    """What was found at each depth: stacks, sub-layers by kind."""
+    rows: dict[int | None, dict[str, str]] = {}
+    for cell in cells:
+        kinds: dict[str, int] = {}
+        for sublayer in cell.facts.sublayers:
+            kinds[sublayer.kind] = kinds.get(sublayer.kind, 0) + 1
+        rows.setdefault(
+            cell.facts.depth,
+            {
+                "depth": str(cell.facts.depth or "–"),
+                "model": plain(cell.facts.model),
+                "parameters": f"{cell.facts.parameters:,}",
+                "stacks": ", ".join(cell.stacks),
+                "found": plain(cell.facts.how),
+                "kinds": listed(*(f"{count} {kind}" for kind, count in kinds.items())),
+                "span": plain(f"{cell.facts.sublayers[0].name} … {cell.facts.sublayers[-1].name}"),
+            },
+        )
+    return list(rows.values())
+
+
+def notes(cells: Sequence[ModelCell]) -> list[str]:
+    """What was found on the way, each once."""
+    notes: dict[str, str] = {}
+    for cell in reversed(cells):  # of notes that differ in their numbers alone that of the deepest
+        for note in cell.facts.notes:
+            notes.setdefault(re.sub(r"\d+", "", note), plain(note))
+    batches = {(cell.facts.seed, cell.facts.batch) for cell in cells}
+    if len(batches) > len({seed for seed, _ in batches}):
+        notes["batch"] = (
+            "the batch differs between depths of one seed: draw it before the model is built, "
+            "or from its own random generator"
+        )
+    return [*notes.values(), *filter(None, [uneven(cells)])]
