@@ -47,7 +47,7 @@ def test_the_same_command_again_trains_nothing_and_says_so(out):
 
 
 def test_a_wider_grid_trains_only_what_is_missing(out):
-    wider = stabkit("sweep", *TINY, "--models", "deepnorm", "--seeds", "0,1", "--out", tmp_path)
+    wider = stabkit("sweep", *TINY, "--models", "deepnorm", "--seeds", "0,1", "--out", out)
     assert "reused 1, new 1, 3 other runs in the directory are not part of this grid" in wider.stderr
     assert "[1/1] DeepNorm 2L-2L seed 1  early" in wider.stderr
 
@@ -113,7 +113,8 @@ def test_every_figure_is_written_as_files(count, out, tmp_path, monkeypatch):
     kinds = {path.suffix for path in (tmp_path / "f").iterdir()}
     names = {path.stem for path in (tmp_path / "f").iterdir()}
     assert kinds == {".svg", ".png", ".pdf", ".csv"} and {figure.name for figure in FIGURES[:count]} <= names
-    assert len(list((tmp_path / "f").iterdir())) == 4 * len(names) and (tmp_path / "r.html").stat().st_size > 100_000
+    assert len(list((tmp_path / "f").iterdir())) == 4 * len(names)
+    assert (tmp_path / "r.html").read_text(encoding="utf-8").count('id="figure-') >= (count or 20) - 1
 
 
 def test_a_run_whose_records_cannot_be_read_is_left_out_of_the_page(out, tmp_path):
