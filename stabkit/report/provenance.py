@@ -88,7 +88,8 @@ def condition(specs: Sequence[RunSpec]) -> str:
         f"{' and '.join(sorted({OPTIMIZER_NAMES[train.optimizer] for train in trains}))} at "
         + ("each its own recipe's rate" if own else f"{_ends(rates, scientific)}"),
         f"warm-up of {_ends(warmups, str)} updates" if any(warmups) else "no warm-up",
-        f"{_ends(sorted({train.steps for train in trains}), str)} updates of "
+        f"{_ends(sorted({train.steps for train in trains}), str)} "
+        f"update{'s' * ({train.steps for train in trains} != {1})} of "
         f"{_ends(sorted({train.max_tokens for train in trains}), str)} tokens",
         f"seeds {seeds[0]} to {seeds[-1]}"
         if whole

@@ -54,6 +54,11 @@ WHAT: Mapping[Verdict, str] = {
     "drifts": "that of {} drifts",
     "cannot tell": "for {} these runs cannot tell",
 }
+IN_SHORT: Mapping[Verdict, str] = {
+    "carries": "the best rate carries for {}",
+    "drifts": "it drifts for {}",
+    "cannot tell": "undecided for {}",
+}
 VALLEY_HEADS = ("best rate", "loss there", "highest that trains")
 CASE_HEADS = ("drift", "nats lost by keeping it", "share of the gain", "verdict")
 
@@ -111,8 +116,15 @@ def in_short(searched: RatesSearched) -> str:
     if len(cases) == 1:
         what = {"carries": "carries", "drifts": "drifts", "cannot tell": "may carry or drift"}
         return fitting(answer(searched), f"{cases[0].label}'s best rate {what[cases[0].verdict]} {where}.")
-    counts = [f"{sum(case.verdict == verdict for case in cases)} {verdict}" for verdict in WHAT]
-    return fitting(answer(searched), f"{where.capitalize()}, {len(cases)} best rates: {', '.join(counts)}.")
+    by = {verdict: [case.label for case in cases if case.verdict == verdict] for verdict in WHAT}
+    named = [
+        f"{IN_SHORT[verdict].format(_named(labels) if whole else len(labels))}"
+        for whole in (True, False)
+        for verdict, labels in by.items()
+        if labels
+    ]
+    half = len(named) // 2
+    return fitting(*(f"{where.capitalize()} {'; '.join(some)}." for some in (named[:half], named[half:])))
 
 
 def _named(labels: Sequence[str]) -> str:

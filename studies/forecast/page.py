@@ -160,12 +160,12 @@ def _of(evaluation: Evaluation) -> str:
     if not evaluation.both:
         return ""
     parts = []
-    for warmup, words in ((0, "Without warm-up"), (LONGEST, f"with one of {LONGEST}")):
+    for warmup, words in ((0, "Without warm-up"), (LONGEST, f"with one of {LONGEST} updates")):
         pooled = evaluation.pooled(warmup=warmup)
         scores, runs = pooled.scores, len(set(pooled.run.tolist()))
         parts.append(
-            f"{words} {scores.n} forecasts of {runs} runs, {percent(scores.base_rate)} of them of runs that train: AUC "
-            f"{short(scores.auc)}, Brier score {short(scores.brier)}, skill {short(scores.skill)}, "
+            f"{words}, {scores.n} forecasts of {runs} runs, {percent(scores.base_rate)} of them of runs that train: "
+            f"AUC {short(scores.auc)}, Brier score {short(scores.brier)}, skill {short(scores.skill)}, "
             f"{percent(scores.coverage)} with a word, {percent(scores.accuracy)} of these right"
         )
     return "; ".join(parts) + "."

@@ -123,10 +123,10 @@ CLIP = Cure(change="clip", label="clipping", word="open", probability=0.88, code
         (0.87, (CLIP,), "b at 24 layers is open, more likely to train than not (0.87).", ""),
         (0.2, (CLIP,), "b at 24 layers is open (0.20); the change tried does not mend it.",
          "The change tried does not make it likely to train (7 more with a longer --cure-time); the best is clipping, "
-         "0.88: clip()."),
+         "0.88: `clip()`."),
         (0.2, (replace(CLIP, word="likely trains", probability=0.95),),
          "b at 24 layers is open (0.20); with clipping it is likely to train.",
-         "Likely to train with clipping: clip()."),
+         "Likely to train with clipping: `clip()`."),
     ],
 )  # fmt: skip
 def test_a_change_is_named_where_it_gains_something(p, cures, headline, told_of):

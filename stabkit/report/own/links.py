@@ -75,12 +75,12 @@ def _mended(judged: Judged) -> str:
     help, and how many there was no time for; "" where none was tried, or it is likelier to train than not."""
     on = f", on the worst seed ({judged.tried_on})" if judged.tried_on is not None else ""
     if judged.cure is not None:
-        return f"likely to train with {judged.cure.label}{on}: {judged.cure.code}"
+        return f"likely to train with {judged.cure.label}{on}: `{judged.cure.code}`"
     near = judged.nearest
     if not judged.cures or (near is None and leaning(judged.worst).endswith(TRAINS)):
         return ""
     left = f" ({judged.untried} more with a longer --cure-time)" if judged.untried else ""
-    best = f"; the best is {near.label}, {probability(near.probability or 0.0)}: {near.code}" if near else ""
+    best = f"; the best is {near.label}, {probability(near.probability or 0.0)}: `{near.code}`" if near else ""
     return f"{_none(len(judged.cures))}{on}{left}{best}"
 
 

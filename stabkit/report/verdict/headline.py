@@ -191,9 +191,9 @@ def _gradient(contrast: Contrast, runs: Sequence[Run]) -> str:
 
 
 def _fates(contrast: Contrast) -> str:
-    """How both end, when any of their runs has been judged."""
+    """How both end, where runs of both have been judged."""
     ends = [Counter(run.outcome.word for run in side) for side in (contrast.higher_runs, contrast.lower_runs)]
-    if all(set(end) == {"early"} for end in ends) or ends[0] == ends[1]:
+    if any(set(end) == {"early"} for end in ends) or ends[0] == ends[1]:
         return ""
     return f"{contrast.higher} {_fate(ends[0])} where {contrast.lower} {_fate(ends[1])}"
 
