@@ -18,7 +18,7 @@ A message says what was needed, what came and what to do, in one line.
 from __future__ import annotations
 
 import difflib
-import importlib
+import importlib.util
 import inspect
 import warnings
 from collections.abc import Collection, Iterable
@@ -38,10 +38,8 @@ class UsageError(StabkitError):
 
 def require(package: str, what: str, extra: str) -> None:
     """Raise UsageError that names the extra where `what` needs a package that is not installed."""
-    try:
-        importlib.import_module(package)
-    except ImportError as error:
-        raise UsageError(f"{what} needs {package}: pip install 'stabkit[{extra}]'") from error
+    if importlib.util.find_spec(package) is None:
+        raise UsageError(f"{what} needs {package}: pip install 'stabkit[{extra}]'")
 
 
 class CorpusError(UsageError):

@@ -74,7 +74,7 @@ def test_what_is_published_is_whole(built: Path) -> None:
     assert not {name for name in names if name.startswith(("studies/", "tests/", "docs/", "reports/"))}
     for line in (f"Version: {__version__}", "License-Expression: MIT", "Requires-Python: >=3.11", "Typing :: Typed"):
         assert line in metadata, line
-    assert "Description-Content-Type: text/markdown" in metadata and "## Two commands" in metadata
+    assert "Description-Content-Type: text/markdown" in metadata and "## Your own model" in metadata
     with tarfile.open(sdist) as archive:
         inside = {name.partition("/")[2] for name in archive.getnames()}
     assert {

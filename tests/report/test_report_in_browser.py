@@ -132,7 +132,7 @@ def test_a_runs_own_curves_are_one_click_away(opened: Callable[..., Any]) -> Non
 def test_pointing_at_a_curve_tells_its_run_its_step_and_its_value(opened: Callable[..., Any]) -> None:
     page = opened("sixteen")
     page.evaluate("location.hash = 'figure-update'")  # a link into what is folded opens it
-    card = page.locator(".card", has=page.locator("#figure-grad_norm"))
+    card = page.locator(".card", has=page.locator("#figure-update"))
     curve = page.evaluate(
         "unpacked([...document.querySelectorAll('.card')].find((c) => c.querySelector('#figure-update')))"
         ".then((found) => found.curves[0])"

@@ -97,7 +97,7 @@ def test_a_run_stored_by_this_version_gets_tomorrows_words_and_page_and_is_not_t
 
     swept = stabkit(tomorrow, "sweep", *COMMAND, "--seeds", "0,1", "--json", "--out", str(tmp_path))
     assert "reused 1, new 1" in swept.stderr, "a new field at its default makes no other run"
-    told = "no token_cosine, ln_input, weight_grad, drift, stream, cosine or attention_logit of today's version"
+    told = "no token_cosine, ln_input, weight_grad, drift, stream, cosine or attention_logit of the current version"
     assert told in swept.stderr, "what an older run lacks is said"
     run, other = json.loads(swept.stdout)["runs"]
     assert (

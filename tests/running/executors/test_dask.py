@@ -107,7 +107,7 @@ def test_the_scheduler_killed_and_the_command_run_again(cluster: Cluster, tmp_pa
     wait_for(lambda: len(list((out / "runs" / ".partial").glob("*/checkpoint.npz"))) > 0)
     cluster.scheduler.kill()
     _, said = dead.communicate(timeout=60)
-    assert dead.returncode == 3 and "is gone" in said and "Traceback" not in said
+    assert dead.returncode == 3 and "has disappeared" in said and "Traceback" not in said
     again = stabkit(*command)
     assert again.returncode == 0, again.stderr
     whole = stabkit(*command[:-3], "--out", tmp_path / "whole", "--quiet")
