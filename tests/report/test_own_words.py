@@ -83,7 +83,7 @@ def test_the_smallest_change_that_mends_it_is_named_and_comes_next():
         Cure(change="clip", label="clipping", word="likely trains", probability=0.99, code="clip()"),
     )
     found = judged(told(0.04), cures, gradient=LOW)
-    assert links.answer(found).endswith("Likely to train with a tenth of the rate: lr = 1e-3.")
+    assert links.answer(found).endswith("Likely to train with a tenth of the rate: `lr = 1e-3`.")
     assert [row["probability"] for row in links.cures(found)] == ["0.60", "0.95", "0.99"]
 
 
