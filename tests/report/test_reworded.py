@@ -31,6 +31,7 @@ from stabkit.figures.shared.comparison import Condition
 from stabkit.figures.shared.surfaces import Landscape, Ruler
 from stabkit.report import json_document
 from stabkit.report import tolerance as tolerance_page
+from stabkit.report.own import document as own_document
 from stabkit.report.own import links
 from stabkit.report.own import probe as probe_page
 from stabkit.report.own import watch as watch_page
@@ -398,7 +399,7 @@ def test_a_probe_ends_the_same(request: pytest.FixtureRequest) -> None:
         found = judged(cells())
         done: Done[Any, Any] = Done(results=list(found.cells), lost=[], reused=0)
         page = Skeleton(probe_page.render(found, done, "x")).found
-        body = links.body(found, done, asked, Path("x.html"))
+        body = own_document.body(found, done, asked, Path("x.html"))
         words = {name: (link.verdict, repr(link.level)) for name, link in found.worst.links.items()}
         return page, values(json_document.text(body)), (found.worst.word, words)
 

@@ -13,7 +13,7 @@ from stabkit.cli.progress import Screen
 from stabkit.cli.signals import Signals
 from stabkit.errors import FailedRuns, StabkitError, Undecided, Unstable
 from stabkit.report import json_document
-from stabkit.report.own import found, links
+from stabkit.report.own import document, links
 from stabkit.report.result import CoordinatesResult, ProbeResult
 
 
@@ -29,7 +29,7 @@ def probe(invocation: Invocation) -> None:
         return
     held = gate.compared(result, before, file) if before is not None and file else None
     if invocation.flag("json"):
-        body = links.body(result.judged, result.done, result.request, page)
+        body = document.body(result.judged, result.done, result.request, page)
         against = {"baseline": None if held is None else {"file": held.file, "worse": list(held.worse)}}
         console.document(json_document.text({"schema": json_document.SCHEMA, **body, **against}))
     else:
@@ -117,7 +117,7 @@ def _table(result: ProbeResult, page: Path, *, quiet: bool) -> None:
         on = f", on the seed least likely to train ({judged.tried_on})" if judged.tried_on is not None else ""
         console.table(f"Changes tried at the greatest depth{on}", ("change", "forecast", "probability"), rows)
         console.say()
-    for note in () if quiet else found.notes(judged.cells):
+    for note in () if quiet else links.notes(judged.cells):
         console.paragraph(f"note: {note}")
     if done.reused and not quiet:
         console.say(f"{done.reused} of {len(judged.cells)} cached; --fresh probes them again")

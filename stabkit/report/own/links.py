@@ -1,15 +1,14 @@
 """What a probe of a user's model says, for terminal, page, Python and JSON alike: the sentence, the links of every
-rate, the JSON document. Knows no figure."""
+rate, what was found on the way. Knows no figure."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import asdict
-from pathlib import Path
+import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from stabkit.figures.shared.words import short
-from stabkit.report.own.found import anatomy, notes
+from stabkit.figures.shared.words import listed, plain, short
 from stabkit.results.forecast.logistic import word
 from stabkit.results.intervals import wilson
 from stabkit.results.own.cell import ModelCell
@@ -28,12 +27,12 @@ from stabkit.results.own.forecast import (
 from stabkit.results.own.judged import Judged, judged
 from stabkit.results.own.link import LinkVerdict
 from stabkit.results.own.measured import TOP, UPDATES
+from stabkit.results.own.series import uneven
 from stabkit.results.own.verdict import Verdict
 from stabkit.results.words import fitting, law, scientific, updates
 
 if TYPE_CHECKING:
-    from stabkit.running.plan import Done
-    from stabkit.running.probes import ProbeRequest, ProbeSpec
+    from stabkit.running.probes import ProbeRequest
 
 NAMES = {
     "gradient": "Gradient",
@@ -77,7 +76,7 @@ def _mended(judged: Judged) -> str:
     if judged.cure is not None:
         return f"likely to train with {judged.cure.label}{on}: `{judged.cure.code}`"
     near = judged.nearest
-    if not judged.cures or (near is None and leaning(judged.worst).endswith(TRAINS)):
+    if not judged.cures or (near is None and leans(judged.worst)):
         return ""
     left = f" ({judged.untried} more with a longer --cure-time)" if judged.untried else ""
     best = f"; the best is {near.label}, {probability(near.probability or 0.0)}: `{near.code}`" if near else ""
@@ -90,19 +89,16 @@ def _none(count: int) -> str:
 
 
 LEAN = 0.65
-"""A probability from which on a model that is open is likelier to train than not: docs/verdict.md has what became of
-such models; below its counterpart the opposite."""
+"""From this probability on an open model is likelier to train than not, below 1 − LEAN the opposite (verdict.md)."""
+LEANS = {None: "", True: ", more likely to train than not", False: ", more likely stuck than not"}
 
 
-TRAINS = "to train than not"
-
-
-def leaning(verdict: Verdict) -> str:
-    """`, more likely to train than not`, of what is open; "" near the middle and for all else."""
+def leans(verdict: Verdict) -> bool | None:
+    """Whether what is open is likelier to train than not; None near the middle and for all else."""
     p = verdict.forecast.probability
     if verdict.word != "open" or p is None or verdict.failing or 1 - LEAN < p < LEAN:
-        return ""
-    return f", more likely {TRAINS}" if p >= LEAN else ", more likely stuck than not"
+        return None
+    return p >= LEAN
 
 
 def _said(who: str, verdict: Verdict, *, several: bool) -> str:
@@ -136,19 +132,14 @@ def in_short(judged: Judged) -> str:
     what = {"likely trains": "is likely to train", "likely stuck": "is likely stuck", "open": "is open"}
     is_ = "does not train as it stands" if worst.broken else what.get(worst.word, "has no forecast")
     p = "" if worst.broken or forecast.probability is None else f" ({probability(forecast.probability)})"
-    lean = "" if worst.broken else leaning(worst)
     fixed = ""
     if judged.cure is not None:
         fixed = f"; with {judged.cure.label} it is likely to train"
-    elif judged.cures and not lean.endswith(TRAINS):
+    elif judged.cures and not leans(worst):
         many = len(judged.cures)
         fixed = f"; none of {many} changes tried mends it" if many > 1 else "; the change tried does not mend it"
-    return fitting(
-        f"{who}{where} {is_}{lean}{p}{fixed}.",
-        f"{who}{where} {is_}{p}{fixed}.",
-        f"{who}{where} {is_}{lean}{p}.",
-        f"It {is_}{where}{p}.",
-    )
+    lean, it = LEANS[leans(worst)], f"{who}{where} {is_}"
+    return fitting(f"{it}{lean}{p}{fixed}.", f"{it}{p}{fixed}.", f"{it}{lean}{p}.", f"It {is_}{where}{p}.")
 
 
 def probability(p: float) -> str:
@@ -371,30 +362,38 @@ def _with_depth(link: LinkVerdict) -> str:
     return "–, one seed" if link.fit.vague else law(link.fit)
 
 
-def body(judged: Judged, done: Done[ProbeSpec, ModelCell], asked: ProbeRequest, path: Path) -> dict[str, Any]:
-    """The `--json` document, without its schema."""
+def anatomy(cells: Sequence[ModelCell]) -> list[dict[str, str]]:
+    """What was found at each depth: stacks, sub-layers by kind."""
+    rows: dict[int | None, dict[str, str]] = {}
+    for cell in cells:
+        kinds: dict[str, int] = {}
+        for sublayer in cell.facts.sublayers:
+            kinds[sublayer.kind] = kinds.get(sublayer.kind, 0) + 1
+        rows.setdefault(
+            cell.facts.depth,
+            {
+                "depth": str(cell.facts.depth or "–"),
+                "model": plain(cell.facts.model),
+                "parameters": f"{cell.facts.parameters:,}",
+                "stacks": ", ".join(cell.stacks),
+                "found": plain(cell.facts.how),
+                "kinds": listed(*(f"{count} {kind}" for kind, count in kinds.items())),
+                "span": plain(f"{cell.facts.sublayers[0].name} … {cell.facts.sublayers[-1].name}"),
+            },
+        )
+    return list(rows.values())
 
-    def place(cell: Any) -> dict[str, Any]:
-        return {"depth": cell.depth, "lr": cell.lr or None, "seed": cell.seed}
 
-    worst = judged.worst
-    return {
-        "report": str(path),
-        "answer": answer(judged),
-        "forecast": worst.forecast.to_json(),
-        "cures": [own.to_json() for own in judged.cures],
-        "factory": asked.factory,
-        "depths": sorted({c.facts.depth for c in judged.cells if c.facts.depth is not None}),
-        "seeds": sorted({c.facts.seed for c in judged.cells}),
-        "steps": asked.steps,
-        "links": {name: link.to_json() for name, link in worst.links.items()},
-        "verdict": worst.word,
-        "rates": [verdict.to_json() for verdict in judged.verdicts],
-        "found": anatomy(judged.cells),
-        "notes": notes(judged.cells),
-        "cells": [
-            {**place(c.facts), "broke": asdict(c.facts.broke) if c.facts.broke else None, "digest": c.digest}
-            for c in judged.cells
-        ],
-        "failed": [{**place(spec), "reason": lost.reason, "log": lost.log} for spec, lost in done.lost],
-    }
+def notes(cells: Sequence[ModelCell]) -> list[str]:
+    """What was found on the way, each once."""
+    notes: dict[str, str] = {}
+    for cell in reversed(cells):  # of notes that differ in their numbers alone that of the deepest
+        for note in cell.facts.notes:
+            notes.setdefault(re.sub(r"\d+", "", note), plain(note))
+    batches = {(cell.facts.seed, cell.facts.batch) for cell in cells}
+    if len(batches) > len({seed for seed, _ in batches}):
+        notes["batch"] = (
+            "the batch differs between depths of one seed: draw it before the model is built, "
+            "or from its own random generator"
+        )
+    return [*notes.values(), *filter(None, [uneven(cells)])]

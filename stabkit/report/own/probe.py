@@ -14,8 +14,7 @@ from stabkit.figures.picture import Picture
 from stabkit.figures.shared.words import listed, plain, short
 from stabkit.report.cards import card
 from stabkit.report.frame import ASSETS, once, shell, template
-from stabkit.report.own.found import anatomy, notes
-from stabkit.report.own.links import NAMES, answer, cures, in_short, probability, rates
+from stabkit.report.own.links import NAMES, anatomy, answer, cures, in_short, notes, probability, rates
 from stabkit.results.own.cell import ModelCell
 from stabkit.results.own.forecast import ours
 from stabkit.results.own.judged import Judged
