@@ -108,17 +108,20 @@ def set_up(python: Path) -> int:
 
 
 def libraries(python: Path) -> int:
-    """transformers, x-transformers and two trainers; timm without torchvision, which would bring a torch of its own:
-    tests that need it put an empty one in its place."""
+    """transformers, x-transformers, two trainers and four trackers; timm without torchvision, which would bring a torch
+    of its own: tests that need it put an empty one in its place. Trackio without the older pillow that it asks for."""
     pip = [str(python), "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
     constraints = ["-c", str(HERE / "constraints.txt")]
     installed = [
         "import transformers, x_transformers, accelerate, lightning, hyper_connections, pytorch_optimizer",
-        "import importlib.util as u; assert u.find_spec('timm')",
+        "import importlib.util as u; assert all(map(u.find_spec, ('timm', 'trackio', 'wandb', 'mlflow', 'pyarrow')))",
     ]
     if not any(run([str(python), "-c", line], quiet=True) for line in installed):
         return 0
-    if run([*pip, *constraints, "-e", f"{HERE}[test,libraries]"]) or run([*pip, *constraints, "--no-deps", "timm"]):
+    alone = ["timm", "trackio", "gradio_client", "orjson"]
+    if run([*pip, *constraints, "-e", f"{HERE}[test,libraries,parquet]"]) or run(
+        [*pip, *constraints, "--no-deps", *alone]
+    ):
         return fail("pip could not install the libraries; the lines above say why")
     return 0
 

@@ -854,7 +854,8 @@ def watch(
     - out: the store: records lie in <out>/own/<id>/, what is flushed is kept whatever happens
     - name, blocks: what begins the id; names of blocks, `h.*`, where no sums x + f(x) are found
     - warn: False: record alone; page: True: `close()` makes the page, as `stabkit report` does
-    - start: keep a copy of θ_0 for ‖θ_t − θ_0‖, of itself up to 1 GB; writer: what has `add_scalar` or `log`
+    - start: keep a copy of θ_0 for ‖θ_t − θ_0‖, of itself up to 1 GB
+    - writer: a SummaryWriter of TensorBoard, a run of Weights & Biases or Trackio, or the module mlflow
 
     Of several processes rank 0 writes and warns; all of them make the watch and close it.
 

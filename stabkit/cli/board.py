@@ -12,6 +12,7 @@ from stabkit.figures.shared.comparison import conditions, depth_rank, method_lab
 from stabkit.figures.shared.words import listed
 from stabkit.report.verdict import legend
 from stabkit.report.verdict.matrix import matrix
+from stabkit.results.forecast.model import WARMUP
 from stabkit.running.executors.base import Lost
 from stabkit.spec import RunSpec
 from stabkit.storage.store import Run
@@ -32,9 +33,9 @@ def names(specs: Sequence[RunSpec]) -> Mapping[str, str]:
 
 
 def forecast(run: Run) -> str:
-    """`likely trains 0.97`, `open 0.40`; "" where there is none."""
+    """`likely trains 0.97`, `open 0.40`; "" where there is none, or a warm-up hides it, as half of a default grid."""
     said: Forecast | None = run.forecast if run.outcome.word == "early" else None
-    if said is None:
+    if said is None or WARMUP in said.axes:
         return ""
     return f"{said.word} {legend.sure(said.p_trains)}" if said.p_trains is not None else said.word
 

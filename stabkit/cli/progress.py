@@ -137,7 +137,9 @@ class Screen:
                 if isinstance(ending, ProbedCell):
                     line = f"{'reused' if ending.reused else 'probed'}  {links.cell(ending.cell)}"
                 else:
-                    line = "no result again" if ending.reason in reasons else f"no result: {ending.reason}"
+                    line = (
+                        "no result, for the same reason" if ending.reason in reasons else f"no result: {ending.reason}"
+                    )
                     reasons.add(ending.reason)
                 bars.finished(spec.name, line, 1.0)
 

@@ -17,6 +17,7 @@ from markupsafe import Markup
 from stabkit.claims import Finding
 from stabkit.claims.base import ORDER
 from stabkit.figures.chain import chain_order
+from stabkit.figures.depth import slope
 from stabkit.figures.drawing import style
 from stabkit.figures.shared.comparison import GROUPS, method_group, shown
 from stabkit.figures.shared.numbers import chain, reference_step, update_at
@@ -77,7 +78,8 @@ def render(summary: Summary, *, command: str, title: str = "") -> str:
         plotly=plotly,
         matrix=verdicts,
         lowest=verdicts.lowest,
-        lit=verdicts.lit,
+        unigram=verdicts.unigram,
+        **_coloured(verdicts, every),
         forecast=any(cell.forecast for row in verdicts.rows for cell in row.cells),
         judged=any(math.isfinite(cell.loss) for row in verdicts.rows for cell in row.cells),
         groups=[(group, [row for row in verdicts.rows if row.group == group]) for group in _groups(verdicts)],
@@ -183,6 +185,13 @@ def group_switches(runs: Sequence[Run]) -> list[tuple[str, str]]:
     if len(groups) < 2 or sum(map(len, groups.values())) < 6:
         return []
     return [(group, " ".join(groups[group])) for group in GROUPS if group in groups]
+
+
+def _coloured(verdicts: Matrix, runs: Sequence[Run]) -> dict[str, Any]:
+    """`lit`, the methods that figures show in colour where there are too many for all, and which these are."""
+    if verdicts.lit:
+        return {"lit": verdicts.lit, "which_lit": "the best, the middle and the worst, each at its greatest depth"}
+    return {"lit": slope.lit(runs), "which_lit": "the headline's, the one that moves least and the one that moves most"}
 
 
 def _groups(verdicts: Matrix) -> list[str]:

@@ -75,7 +75,7 @@ def render(searched: RatesSearched, command: str) -> str:
     """The page as one HTML file."""
     plan = searched.plan
     return template(ASSETS / "transfer.html.j2").render(
-        **shell(TITLE, command, [in_short(searched), answer(searched), *sentences(searched)]),
+        **shell(TITLE, command, [in_short(searched), *(sentences(searched) or [answer(searched)])]),
         valley_heads=VALLEY_HEADS,
         valleys=valleys(searched),
         case_heads=CASE_HEADS,
@@ -117,14 +117,10 @@ def in_short(searched: RatesSearched) -> str:
         what = {"carries": "carries", "drifts": "drifts", "cannot tell": "may carry or drift"}
         return fitting(answer(searched), f"{cases[0].label}'s best rate {what[cases[0].verdict]} {where}.")
     by = {verdict: [case.label for case in cases if case.verdict == verdict] for verdict in WHAT}
-    named = [
-        f"{IN_SHORT[verdict].format(_named(labels) if whole else len(labels))}"
-        for whole in (True, False)
-        for verdict, labels in by.items()
-        if labels
-    ]
-    half = len(named) // 2
-    return fitting(*(f"{where.capitalize()} {'; '.join(some)}." for some in (named[:half], named[half:])))
+    whole = [IN_SHORT[verdict].format(_named(labels)) for verdict, labels in by.items() if labels]
+    counted = [IN_SHORT[verdict].format(len(labels)) for verdict, labels in by.items() if labels]
+    forms = (whole, [whole[0], *counted[1:]], counted)
+    return fitting(*(f"{where.capitalize()} {'; '.join(some)}." for some in forms))
 
 
 def _named(labels: Sequence[str]) -> str:

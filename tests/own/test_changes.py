@@ -7,6 +7,7 @@ import math
 import pytest
 import torch
 from torch import nn
+from torch.nn import functional
 
 from stabkit.own.probe.built_model import make
 from stabkit.own.probe.changes import CHANGES, changed
@@ -93,6 +94,55 @@ def test_a_scaled_branch_is_the_model_written_so(key, power):
     tokens = models.text(3)
     assert torch.allclose(ours.model(tokens), theirs.model(tokens), atol=1e-5)
     assert changed(built("deepnorm"), key) is None, "its sums are not plain"
+
+
+def test_deepnorm_in_place_of_post_ln_is_the_model_written_so():
+    """Weights as drawn with gain β; outputs as those of N(αx + f(x)), but for the norm's ε."""
+    ours, theirs = changed(built("post_ln", depth=6), "deepnorm"), built("deepnorm", depth=6)
+    for (name, mine), other in zip(weights(ours).items(), weights(theirs).values(), strict=True):
+        assert torch.allclose(mine, other, atol=1e-6), name
+    tokens = models.text(3)
+    assert torch.allclose(ours.model(tokens), theirs.model(tokens), atol=1e-4)
+    facts = cell(ours, record(ours, 2), factory="a:b", depth=6, lr=0.0, seed=0, steps=2, change="deepnorm").facts
+    assert BY_KEY["deepnorm"].code(facts).startswith("x = norm(1.86 * x + f(x))")
+    assert "* 0.38" in BY_KEY["deepnorm"].code(facts)
+
+
+@pytest.mark.parametrize("name", ["pre_ln", "deepnorm", "keel"])
+def test_deepnorm_is_not_offered_to_what_is_not_post_ln(name):
+    assert changed(built(name), "deepnorm") is None
+
+
+def torchs_own(depth):
+    """torch's own layers, Post-LN: their attention never calls its last matrix as a module."""
+    layers = [nn.TransformerEncoderLayer(models.WIDTH, 2, 128, 0.0, batch_first=True) for _ in range(depth)]
+    model = nn.Sequential(nn.Embedding(models.WORDS, models.WIDTH), *layers, nn.Linear(models.WIDTH, models.WORDS))
+    return models.with_loss(model)
+
+
+@pytest.mark.parametrize("key", ["branch/N", "deepnorm"])
+def test_a_branch_of_torchs_own_layer_is_scaled_whole(key):
+    ours, tokens = changed(make(torchs_own, "torchs_own", 4, 0, 1e-3), key), models.text(3)
+    alpha = 4 if key == "branch/N" else 8**0.25
+    x = ours.model[0](tokens)
+    for layer in list(ours.model)[1:-1]:
+        by_hand = (
+            (layer.norm1, lambda x, layer=layer: plain_attention(layer.self_attn, x)),
+            (layer.norm2, layer._ff_block),
+        )
+        for norm, branch in by_hand:
+            x = norm(x + branch(x) / (alpha if norm is layer.norm1 else 1))  # linear2's hook has scaled the other
+    assert torch.allclose(ours.model(tokens), ours.model[-1](x), atol=1e-4)
+    if key == "branch/N":
+        facts = cell(ours, record(ours, 2), factory="a:b", depth=4, lr=0.0, seed=0, steps=2, change=key).facts
+        assert BY_KEY[key].code(facts) == "x = norm(x + f(x) / 4)"
+
+
+def plain_attention(attention, x):
+    q, k, v = functional.linear(x, attention.in_proj_weight, attention.in_proj_bias).chunk(3, -1)
+    q, k, v = (y.unflatten(-1, (2, -1)).transpose(1, 2) for y in (q, k, v))
+    mixed = functional.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2)
+    return functional.linear(mixed, attention.out_proj.weight, attention.out_proj.bias)
 
 
 def test_the_code_of_a_change_is_of_the_model_that_it_was_tried_on():

@@ -450,7 +450,10 @@ def test_a_fork_after_the_watch_began_is_left_alone(tmp_path):
         (lambda m, o, out: stabkit.watch(m, "adam", out=out), "optimizer must be a torch.optim.Optimizer, not str"),
         (lambda m, o, out: stabkit.watch(m, torch.optim.LBFGS(m.parameters()), out=out), "LBFGS steps by a closure"),
         (lambda m, o, out: stabkit.watch(m, o, every=0, out=out), "every must be 'log' or a number of updates"),
-        (lambda m, o, out: stabkit.watch(m, o, writer=3, out=out), "a writer must have add_scalar"),
+        (
+            lambda m, o, out: stabkit.watch(m, o, writer=3, out=out),
+            "a writer must have one of add_scalar (TensorBoard)",
+        ),
         (lambda m, o, out: stabkit.watch(models.Stack(1), o, out=out), "holds none of the model's parameters"),
         (lambda m, o, out: stabkit.watch(m.requires_grad_(False), o, out=out), "every parameter is frozen"),
         (lambda m, o, out: stabkit.watch(m, o, probe=(), out=out), "arguments contain no tensor"),

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 
 from stabkit.figures.depth import update_depth
 from stabkit.figures.picture import Note, Picture, RunPicture
-from stabkit.figures.shared.comparison import method_label
+from stabkit.figures.shared.comparison import MOST_IN_COLOUR, method_label
 from stabkit.figures.shared.contrast import PAIR
 from stabkit.figures.shared.numbers import centre
 from stabkit.figures.shared.once import once
@@ -96,6 +96,17 @@ def _apart(runs: Sequence[Run]) -> dict[str, tuple[Run, float]]:
 
 def _but_for_its_rate(run: Run) -> str:
     return canonical(replace(run.spec, train=replace(run.spec.train, lr=0.0)).to_json())
+
+
+def lit(runs: Sequence[Run]) -> tuple[str, ...]:
+    """Of more methods than a figure can tell apart the two of the title, and those with the least and the greatest
+    median at the deepest depth; () of fewer."""
+    frame = select(runs)
+    if frame["method"].nunique() <= MOST_IN_COLOUR:
+        return ()
+    deepest = frame[frame["layers"] == frame["layers"].max()].groupby("method", sort=False)["update"].agg(centre)
+    ends = (str(deepest.idxmin()), str(deepest.idxmax())) if deepest.notna().any() else ()
+    return tuple(dict.fromkeys((*sorted(PAIR & set(frame["method"])), *ends)))
 
 
 def title(runs: Sequence[Run]) -> str:

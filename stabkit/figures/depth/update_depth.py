@@ -21,9 +21,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from stabkit.figures.drawing import lettering, style
+from stabkit.figures.drawing.line_ends import label_ends, last_read
 from stabkit.figures.picture import Note, Picture, RunPicture
 from stabkit.figures.shared import points, theorem
-from stabkit.figures.shared.comparison import FACTS, ends_in_norm, shown
+from stabkit.figures.shared.comparison import FACTS, MOST_IN_COLOUR, ends_in_norm, shown
 from stabkit.figures.shared.contrast import PAIR
 from stabkit.figures.shared.depth_fit import JOINED, Stacks, fit, reached, shape_of, unless_equal
 from stabkit.figures.shared.numbers import centre, reference_step, series
@@ -105,8 +106,10 @@ MOST_TOLD = 6
 
 
 def exponents(frame: pd.DataFrame, *, ceiling: bool = True) -> str:
-    """`DeepNorm as N^0.53, Post-LN as N^1.1`: of every curve that has a fit, the least first; "" without one."""
+    """`DeepNorm as N^0.53, Post-LN as N^1.1`: of every curve that has a fit, the papers' two first, then the least; ""
+    without one."""
     lines = fit(frame, ceiling=ceiling).sort_values("exponent", kind="stable")
+    lines = pd.concat([lines[lines["variant"].isin(PAIR)], lines[~lines["variant"].isin(PAIR)]])
     told = [f"{listed(line.label, line.condition)} as N^{line.exponent:.2f}" for line in lines.itertuples()]
     many = [*told[:MOST_TOLD], f"{len(told) - MOST_TOLD} more"] if len(told) > MOST_TOLD else told
     return ", ".join(many).replace("N^-", "N^−")
@@ -128,7 +131,8 @@ def draw(frame: pd.DataFrame) -> Figure | None:
 
 
 def against_depth(frame: pd.DataFrame, y_label: str, *, ceiling: bool) -> Figure | None:
-    """The column `update` against depth; `ceiling`: it is a distance between outputs, which saturates."""
+    """The column `update` against depth; `ceiling`: it is a distance between outputs, which saturates. Of more methods
+    than a legend can hold each is named at the end of its line, and has neither fit nor theory drawn."""
     with style.look():
         finite = frame[points.drawable_rows(frame["update"], log=True)]
         if finite.empty:
@@ -136,8 +140,10 @@ def against_depth(frame: pd.DataFrame, y_label: str, *, ceiling: bool) -> Figure
         groups, more = style.kept(list(frame.groupby("condition", sort=False)))
         columns = 2 if len(groups) > 1 and frame["label"].str.len().max() <= 20 else 1  # legends stand beside panels
         titles = [lettering.wrapped(str(condition), width=64) for condition, _ in groups]
+        crowded = frame["method"].nunique() > MOST_IN_COLOUR
         rows = max(_legend_lines(group) for _, group in groups)
-        tall = max(3.7, 0.6 + 0.16 * rows)
+        most = max(group["variant"].nunique() for _, group in groups)
+        tall = max(3.7, 0.6 + (0.14 * most if crowded else 0.16 * rows))
         figure, all_axes = style.panels(len(groups), columns, tall, titles=max(map(len, titles)), right=1.75, more=more)
         low, high = finite["update"].min() / 1.6, finite["update"].max() * 1.6
         top = math.sqrt(2 * frame["width"].max())
@@ -157,11 +163,15 @@ def against_depth(frame: pd.DataFrame, y_label: str, *, ceiling: bool) -> Figure
                 chosen = lines[
                     (lines["variant"] == variant) & (lines["condition"] == condition) & (lines["shape"] == shape)
                 ]
-                handles.append(_method(axes, of_method, chosen))
+                handles.append(_method(axes, of_method, chosen, alone=not crowded))
             axes.set_xlabel(f"depth N, layers in each stack{' (N ≠ M: their mean)' if _unequal(frame) else ''}")
             if place % columns == 0:
                 axes.set_ylabel(y_label)
-            style.legend(axes, handles, loc="upper left", bbox_to_anchor=(1.0, 1.0), handlelength=2.4)
+            if crowded:
+                ends = last_read(group, "layers", "update", "label", middle=centre, log=True)
+                label_ends(axes, ends, 0.14 / tall)
+            else:
+                style.legend(axes, handles, loc="upper left", bbox_to_anchor=(1.0, 1.0), handlelength=2.4)
         return figure
 
 
@@ -172,7 +182,7 @@ def _legend_lines(group: pd.DataFrame) -> int:
     return int(len(entries) * (1 + several) + entries.sum())
 
 
-def _method(axes: Axes, frame: pd.DataFrame, lines: pd.DataFrame) -> Line2D:
+def _method(axes: Axes, frame: pd.DataFrame, lines: pd.DataFrame, *, alone: bool) -> Line2D:
     shape: Stacks = frame["shape"].iloc[0]
     hue = style.colour(frame["method"].iloc[0])
     by_depth = frame[reached(frame)].groupby("layers" if shape in JOINED else "depth")
@@ -183,7 +193,7 @@ def _method(axes: Axes, frame: pd.DataFrame, lines: pd.DataFrame) -> Line2D:
     method = str(frame["method"].iloc[0])
     name = listed(lettering.safe(str(frame["label"].iloc[0]), 40), unless_equal(shape))
     text, number = name, int(frame["theorem"].iloc[0])
-    if len(lines):
+    if alone and len(lines):
         line = lines.iloc[0]
         spread = f"\n({line.least:.2f} to {line.greatest:.2f} by seed)" if line.seeds > 1 else ""
         theory = f"\nTheorem {number}: N^{line.predicted:.2f}" if math.isfinite(line.predicted) else ""
@@ -195,7 +205,7 @@ def _method(axes: Axes, frame: pd.DataFrame, lines: pd.DataFrame) -> Line2D:
         style.mark(fitted, method)
     predicted = by_depth["predicted"].agg(centre).to_numpy()
     both = seen & np.isfinite(predicted)
-    if shape in JOINED and both.sum() > 1:
+    if alone and shape in JOINED and both.sum() > 1:
         start = int(np.flatnonzero(both)[0])
         (theory_line,) = axes.plot(
             x[both], predicted[both] * (y[start] / predicted[start]), color=hue, linewidth=1.0, linestyle=":"

@@ -159,14 +159,14 @@ def sentence(every: pd.DataFrame, name: str, rows: pd.DataFrame) -> str:
 
 
 def in_short(rows: pd.DataFrame) -> str:
-    """The same of one plane of factors in the length of a headline: `7 of 9 pairs of factors on DeepNorm's α and β
-    train, not α × 0.25 and β × 4`."""
+    """The same of one plane of factors in the length of a headline: `DeepNorm trains with 7 of 9 pairs of factors on α
+    and β, not with α × 0.25 or β × 4`."""
     counted = cells(rows)
     failing = [cell.name for cell in counted if cell.word in ("stuck", "diverged", "some")]
     whole = sum(cell.word == "trains" for cell in counted)
     name = rows["label"].iloc[0]
-    lead = f"{whole} of {len(counted)} pairs of factors on {name}'s α and β train"
-    return fitting(f"{lead}, not {' and '.join(failing)}" if 0 < len(failing) <= 2 else lead, lead)
+    lead = f"{name} trains with {whole} of {len(counted)} pairs of factors on α and β"
+    return fitting(f"{lead}, not with {' or '.join(failing)}" if 0 < len(failing) <= 2 else lead, lead)
 
 
 def groups(frame: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:

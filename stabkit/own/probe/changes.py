@@ -6,17 +6,19 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import nn
 
+from stabkit.methods.base import Site
+from stabkit.methods.papers.deepnorm import alpha_beta
 from stabkit.own.probe.built_model import Made
 from stabkit.own.probe.schedule import Schedule, scale
 from stabkit.own.sublayers import run
-from stabkit.own.sublayers.anatomy import Anatomy, dissect
+from stabkit.own.sublayers.anatomy import Anatomy, Stack, dissect
 from stabkit.results.own.cure import CLIP, HEAD, WARMUP
 
 NORMAL = 0.9, 1.1
@@ -112,24 +114,89 @@ def endings(names: Iterable[str]) -> tuple[str, ...]:
 
 def _branches(power: float) -> Callable[[Made], Made | None]:
     def change(made: Made) -> Made | None:
-        owners = dict(made.model.named_modules())
-        for stack in _anatomy(made).stacks:
-            for own in stack.sublayers:
-                ends = {part.name.rpartition(".")[0] for part in own.parts if part.role in ("out", "down")}
-                if own.norm_branch or own.omega != 1 or not ends or not ends <= owners.keys():
-                    return None
-                for name in ends:
-                    owners[name].register_forward_hook(_times(stack.layers**power))
-        return made
+        stacks = _anatomy(made).stacks
+        scaled = [(stack, stack.layers**power) for stack in stacks]
+        return replace(made, changed=_normed(stacks)) if _scaled(made, scaled) else None
 
     return change
 
 
+def _normed(stacks: Sequence[Stack]) -> tuple[str, ...]:
+    """`("norm",)` where a norm follows every sum, for the line of code; else ()."""
+    return ("norm",) if all(own.norm_out for stack in stacks for own in stack.sublayers) else ()
+
+
+def _scaled(made: Made, factors: Sequence[tuple[Stack, float]]) -> bool:
+    """Multiply what every branch of these stacks adds; False, and nothing is done, where a sum is not plain."""
+    owners = dict(made.model.named_modules())
+    places: list[tuple[nn.Module, float]] = []
+    for stack, factor in factors:
+        for own in stack.sublayers:
+            ends = {_end(owners, part.name) for part in own.parts if part.role in ("out", "down")}
+            if own.norm_branch or own.omega != 1 or not ends or not ends <= owners.keys():
+                return False
+            places += [(owners[name], factor) for name in ends]
+    for module, factor in places:
+        module.register_forward_hook(_times(factor))
+    return True
+
+
+def _end(owners: Mapping[str, nn.Module], name: str) -> str:
+    """The module that returns what a branch's last matrix gives: its own, or the nn.MultiheadAttention around it, which
+    never calls it."""
+    own = name.rpartition(".")[0]
+    around = own.rpartition(".")[0]
+    return around if isinstance(owners.get(around), nn.MultiheadAttention) else own
+
+
 def _times(factor: float) -> Callable[[nn.Module, Any, Any], Any]:
     def hook(module: nn.Module, given: Any, returned: Any) -> Any:
-        return returned * factor if isinstance(returned, torch.Tensor) else returned
+        if isinstance(returned, torch.Tensor):
+            return returned * factor
+        first, *rest = returned
+        return (first * factor, *rest)
 
     return hook
+
+
+SHRUNK = ("value", "out", "up", "down")
+"""Roles of the weights that DeepNorm draws β times smaller."""
+
+
+def _deepnorm(made: Made) -> Made | None:
+    """N(αx + f(x)) as N(x + f(x)/α), which it is but for the norm's ε, and β on the weights as they were drawn."""
+    anatomy = _anatomy(made)
+    stacks = anatomy.stacks
+    if not _normed(stacks) or len(stacks) > 1 + len(anatomy.encoder_of):
+        return None
+    constants = [(stack, *alpha_beta(_site(anatomy, place))) for place, stack in enumerate(stacks)]
+    held = {part.data_ptr() for part in (p.untyped_storage() for p in made.model.parameters())}
+    weights = [
+        (part.weight, beta)
+        for stack, _, beta in constants
+        for own in stack.sublayers
+        for part in own.parts
+        if part.role in SHRUNK
+    ]
+    if any(weight.untyped_storage().data_ptr() not in held for weight, _ in weights):
+        return None
+    if not _scaled(made, [(stack, 1 / alpha) for stack, alpha, _ in constants]):
+        return None
+    with torch.no_grad():
+        for weight, beta in weights:
+            weight.mul_(beta)
+    _, alpha, beta = constants[-1]
+    return replace(made, changed=(f"{alpha:.3g}", f"{beta:.3g}"))
+
+
+def _site(anatomy: Anatomy, place: int) -> Site:
+    """A sub-layer of a stack, for its constants."""
+    layers = [stack.layers for stack in anatomy.stacks]
+    decoder = next((own for own, of in anatomy.encoder_of.items() if place in (own, of)), None)
+    n, m = (layers[place], 0) if decoder is None else (layers[anatomy.encoder_of[decoder]], layers[decoder])
+    side: Literal["encoder", "decoder"] = "decoder" if place == decoder else "encoder"
+    width = anatomy.stacks[place].sublayers[0].width
+    return Site(stack=side, kind="ffn", layer=1, index=0, encoder_layers=n, decoder_layers=m, width=width)
 
 
 def _anatomy(made: Made) -> Anatomy:
@@ -145,6 +212,7 @@ CHANGES: Mapping[str, Callable[[Made], Made | None]] = {
     "head": _head,
     "embedding": _embedding,
     "last/sqrt(2N)": _last,
+    "deepnorm": _deepnorm,
     "branch/sqrt(N)": _branches(-0.5),
     "branch/N": _branches(-1.0),
     "rate*3": _rate(1 / 3),

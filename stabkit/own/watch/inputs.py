@@ -17,6 +17,7 @@ from stabkit.own.chain import updates
 from stabkit.own.sublayers import run
 from stabkit.own.sublayers.memory import tensors
 from stabkit.own.sublayers.run import Call
+from stabkit.own.watch.writers import TRACKERS, tracker
 
 WRAPPERS = {"OptimizedModule": "_orig_mod", "DistributedDataParallel": "module", "DataParallel": "module"}
 """{class: where it keeps the model that it wraps}: torch.compile's and torch's parallel ones."""
@@ -50,8 +51,9 @@ def refuse(model: nn.Module, optimizers: Sequence[Any], every: str | int, writer
         raise UsageError("watch: without an optimizer, give a probe batch and call step() after each update")
     if every != "log" and not (type(every) is int and every > 0):
         raise UsageError(f"watch: every must be 'log' or a number of updates, not {every!r}")
-    if writer is not None and not (hasattr(writer, "add_scalar") or hasattr(writer, "log")):
-        raise UsageError("watch: a writer must have add_scalar (TensorBoard) or log (Weights & Biases)")
+    if writer is not None and tracker(writer) is None:
+        known = ", ".join(f"{kind.known_by} ({kind.name})" for kind in TRACKERS)
+        raise UsageError(f"watch: a writer must have one of {known}; this is {type(writer).__name__}")
     run.refuse(model)
     if not any(p.requires_grad for p in model.parameters()):
         raise UsageError("watch: every parameter is frozen (requires_grad=False); there is nothing to train")

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from stabkit.errors import StoreError, warn
+from stabkit.own.watch import writers
 from stabkit.results.own.alarm import Alarm, Alarms
 from stabkit.results.own.cell import Facts, Sublayer
 from stabkit.results.own.guess import Guess
@@ -82,12 +83,7 @@ class Journal:
         if self.shelf is None:
             return
         self._recorder.add(probe, step, tuple(row), list(row.values()))
-        if self.writer is not None:
-            try:
-                write(self.writer, probe, step, row)
-            except Exception as error:  # the user's own, and no reason to end the watch
-                self.writer = None
-                say(f"the writer failed ({type(error).__name__}: {error}) and is not used any more")
+        self._send(lambda writer: writers.send(writer, probe, step, row))
         self._say(self.alarms.see(probe, step, row, missing))
 
     def warn_of(self, alarm: Alarm) -> None:
@@ -95,9 +91,21 @@ class Journal:
         if self.shelf is not None:
             self._say(self.alarms.add(alarm))
 
+    def _send(self, give: Callable[[Any], None]) -> None:
+        if self.writer is None:
+            return
+        try:
+            give(self.writer)
+        except Exception as error:  # the user's own, and no reason to end the watch
+            self.writer = None
+            say(f"the writer failed ({type(error).__name__}: {error}) and is not used any more")
+
     def _say(self, alarm: Alarm | None) -> None:
-        if alarm is not None and self.warn:
-            say("; ".join(filter(None, (f"update {alarm.step}: {alarm.sentence}", alarm.advice))))
+        if alarm is None:
+            return
+        self._send(lambda writer: writers.alert(writer, alarm))
+        if self.warn:
+            say(alarm.whole)
 
     def flush(self, facts: Facts, ended: str) -> None:
         """Write a part; where that fails it is said, and the rows wait for the next."""
@@ -130,13 +138,3 @@ class Journal:
             log(f"report: {page(self.shelf.root.parent, self.name, command)}")
         except Exception as error:  # a training does not end for the want of a page
             say(f"the page could not be written: {type(error).__name__}: {error}")
-
-
-def write(writer: Any, probe: str, step: int, row: Mapping[str, float]) -> None:
-    """Scalars to TensorBoard's or Weights & Biases' writer; numbers that are not finite are left out."""
-    scalars = {f"stabkit/{probe}/{site}": value for site, value in row.items() if math.isfinite(value)}
-    if hasattr(writer, "add_scalar"):
-        for tag, value in scalars.items():
-            writer.add_scalar(tag, value, step)
-    else:
-        writer.log(scalars, step=step)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 NAMES = {
     "gradient": "Gradient",
-    "scores": "Scores",
+    "scores": "Logits",
     "update": "Update",
     "stream": "Stream",
     "tokens": "Tokens",
@@ -341,6 +341,8 @@ def _forecast(verdict: Verdict, deepest: bool) -> LinkCell:
 def _among_cell(link: LinkVerdict, level: float | None, deepest: bool) -> LinkCell:
     """Whether a number lies where nine of ten models have it that train; what fails is said of the deepest."""
     number = "" if level is None else short(level)
+    if not link.evidence and link.verdict == "pass":
+        return LinkCell("trains", WITHIN, number)  # all finite
     if deepest and link.verdict == "fail":
         return LinkCell("stuck", FAILS, number)
     if level is None or link.healthy is None:
@@ -355,10 +357,8 @@ def _unit(name: str, link: LinkVerdict) -> str:
 
 
 def _with_depth(link: LinkVerdict) -> str:
-    if link.saturated:
-        return "saturated"
-    if link.fit is None:
-        return "–"
+    if link.saturated or link.fit is None:
+        return "saturated" if link.saturated else "–"
     return "–, one seed" if link.fit.vague else law(link.fit)
 
 

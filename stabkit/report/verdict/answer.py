@@ -78,9 +78,11 @@ def in_short(verdicts: Matrix) -> str:
             hidden = "The warm-up hides the answer; `--warmup 0` shows it."
             return hidden if WARMUP in axes else "Outside the forecast's range: no forecast is given."
         who = several(names, len(names), kind).replace("all ", "All ", 1)  # it begins the sentence
+        best, every = _lowest(verdicts), f"All {len(names)} {kind}"
         return fitting(
+            *(f"{some} {_verb(word, len(names))} at {depths}; {best}." for some in (who, every) if best),
             f"{who} {_verb(word, len(names))} at {depths}.",
-            f"All {len(names)} {kind} {_verb(word, 2)} at {depths}.",
+            f"{every} {_verb(word, 2)} at {depths}.",
         )
     deepest = max(i for row in rows for i, cell in enumerate(row.cells) if cell.verdict not in WITHOUT)
     by: dict[str, list[str]] = {}
@@ -102,6 +104,13 @@ def in_short(verdicts: Matrix) -> str:
         f"{at}, of {of} {kind}, {', '.join(counted)}.",
         f"{at} {counted[0]} of {of}.",
     )
+
+
+def _lowest(verdicts: Matrix) -> str:
+    """`DeepNorm has the lowest loss at each`, of the one method with the lowest at every depth; "" where there is
+    none."""
+    starred = {row.label for row in verdicts.rows for cell in row.cells if cell.run_ids in verdicts.lowest}
+    return f"{starred.pop()} has the lowest loss at each" if len(starred) == 1 else ""
 
 
 def _verb(word: str, count: int) -> str:

@@ -53,6 +53,8 @@ def clauses(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]] = ()) -> 
         from stabkit.figures.depth import slope  # pandas, as below
 
         return slope.clauses(runs)
+    if all(run.spec.train.steps == 0 for run in runs):
+        return ["No update was made: these are measurements of untrained models"]
     if ablated := _ablated(runs):
         return ablated[1:]
     if split := _split(runs):

@@ -167,6 +167,12 @@ class Matrix:
         return frozenset(least)
 
     @property
+    def unigram(self) -> float | None:
+        """The unigram loss of every judged cell, where they have one to three digits."""
+        found = {f"{cell.unigram:.3g}" for row in self.rows for cell in row.cells if math.isfinite(cell.unigram)}
+        return float(found.pop()) if len(found) == 1 else None
+
+    @property
     def lit(self) -> tuple[str, ...]:
         """Of more methods than a figure can tell apart at a glance the three that it shows in colour: the best, the
         middle and the worst, each where it is deepest and has an answer; () of fewer."""

@@ -72,6 +72,11 @@ class Alarm:
         """The change to try, which `stabkit probe` makes on a copy; "" where none is known."""
         return f"a change to try with stabkit probe: {BY_KEY[TRY[self.link]].label}" if self.link in TRY else ""
 
+    @property
+    def whole(self) -> str:
+        """When, what and what to try, in a line."""
+        return "; ".join(filter(None, (f"update {self.step}: {self.sentence}", self.advice)))
+
     def to_json(self) -> dict[str, Any]:
         return {
             "step": self.step,

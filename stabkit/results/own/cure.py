@@ -37,6 +37,14 @@ def _rate(divisor: float) -> Callable[[Facts], str]:
     return line
 
 
+def _branch(divisor: str) -> Callable[[Facts], str]:
+    def line(facts: Facts) -> str:
+        added = f"x + f(x) / {divisor.format(facts.layers)}"
+        return f"x = norm({added})" if facts.changed else f"x = {added}"
+
+    return line
+
+
 CHANGES: tuple[Change, ...] = (
     Change("rate/3", "a third of the rate", _rate(3)),
     Change("rate/10", "a tenth of the rate", _rate(10)),
@@ -69,11 +77,14 @@ CHANGES: tuple[Change, ...] = (
         ),
     ),
     Change(
-        "branch/sqrt(N)",
-        "every branch times 1/√N",
-        lambda facts: f"x = x + f(x) / math.sqrt({facts.layers})",
+        "deepnorm",
+        "DeepNorm in place of Post-LN",
+        lambda facts: (
+            f"x = norm({facts.changed[0]} * x + f(x))  # values, outputs, feed-forward at first * {facts.changed[1]}"
+        ),
     ),
-    Change("branch/N", "every branch times 1/N", lambda facts: f"x = x + f(x) / {facts.layers}"),
+    Change("branch/sqrt(N)", "every branch times 1/√N", _branch("math.sqrt({})")),
+    Change("branch/N", "every branch times 1/N", _branch("{}")),
     Change("rate*3", "three times the rate", _rate(1 / 3)),
     Change("rate*10", "ten times the rate", _rate(0.1)),
 )
