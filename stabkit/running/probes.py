@@ -16,7 +16,7 @@ from pathlib import Path
 
 from stabkit.errors import FailedRuns
 from stabkit.results.own.cell import ModelCell
-from stabkit.results.own.cure import CHANGES, Cure, cure
+from stabkit.results.own.cure import CHANGES, Cure, cure, together
 from stabkit.results.own.measured import UPDATES
 from stabkit.running import plan
 from stabkit.running.executors.base import Lost, Tell
@@ -150,29 +150,51 @@ Probing = Callable[[int], AbstractContextManager[tuple[Tell, Callable[[ProbeSpec
 def cures(
     request: ProbeRequest, lr: float, seed: int, execute: Map, limit: float, probing: Probing
 ) -> tuple[list[Cure], int]:
-    """Changes tried at the deepest depth, one rate and one seed, cheapest first, as long as `limit` seconds last, and
-    how many there was no time for. What finds nothing to change, or has no result, is left out."""
-    deepest = max(request.depths, key=lambda depth: depth or 0)
+    """Changes tried at the deepest depth, one rate and one seed, cheapest first, as long as `limit` seconds last, then
+    two together where none is enough; and how many there was no time for. What finds nothing to change, or has no
+    result, is left out."""
+    begin = time.monotonic()
     keys = tuple(change.key for change in CHANGES)
+    with probing(len(keys)) as shown:
+        tried, untried = _tried(request, lr, seed, keys, execute, limit, shown)
+    left = limit - (time.monotonic() - begin)
+    pair = together({key: (own.word, own.probability or 0.0) for key, own in tried.items()})
+    if pair and not untried and left > 0:
+        with probing(1) as shown:
+            both, _ = _tried(request, lr, seed, (pair,), execute, left, shown)
+        tried |= both
+    return [tried[key] for key in (*keys, pair) if key in tried], untried
+
+
+def _tried(
+    request: ProbeRequest,
+    lr: float,
+    seed: int,
+    keys: tuple[str, ...],
+    execute: Map,
+    limit: float,
+    shown: tuple[Tell, Callable[[ProbeSpec, ProbedCell | Lost], None]],
+) -> tuple[dict[str, Cure], int]:
+    """{change: what came of it}, and how many there was no time for."""
+    deepest = max(request.depths, key=lambda depth: depth or 0)
     asked = replace(request, depths=(deepest,), seeds=(seed,), lrs=(lr,), changes=keys)
     specs = {spec.name: spec for spec in asked.specs()}
-    shelf = Shelf(PROBE, request.out)
+    shelf, (tell, ended) = Shelf(PROBE, request.out), shown
     begin = time.monotonic()
     tried: dict[str, Cure] = {}
     untried = len(specs)
-    with probing(len(specs)) as (tell, ended):
-        jobs, attempts = [asked.job(spec) for spec in specs.values()], CommandAttempts("error", "died", "timeout")
-        with closing(plan.settled(jobs, execute, tell, attempts, patience=limit)) as answers:
-            for job, answer in answers:
-                ending = answer if isinstance(answer, Lost) else _read(shelf, answer)
-                ended(specs[job["id"]], ending)
-                untried -= 1
-                if isinstance(ending, ProbedCell):
-                    tried[job["change"]] = cure(ending.cell)
-                stored = isinstance(ending, ProbedCell) and ending.reused  # costs nothing, and is shown again
-                if time.monotonic() - begin > limit and not stored:
-                    break
-    return [tried[key] for key in keys if key in tried], untried
+    jobs, attempts = [asked.job(spec) for spec in specs.values()], CommandAttempts("error", "died", "timeout")
+    with closing(plan.settled(jobs, execute, tell, attempts, patience=limit)) as answers:
+        for job, answer in answers:
+            ending = answer if isinstance(answer, Lost) else _read(shelf, answer)
+            ended(specs[job["id"]], ending)
+            untried -= 1
+            if isinstance(ending, ProbedCell):
+                tried[job["change"]] = cure(ending.cell)
+            stored = isinstance(ending, ProbedCell) and ending.reused  # costs nothing, and is shown again
+            if time.monotonic() - begin > limit and not stored:
+                break
+    return tried, untried
 
 
 def _read(shelf: Shelf[ModelCell], answer: str) -> ProbedCell | Lost:

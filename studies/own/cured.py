@@ -1,7 +1,8 @@
 """Are the changes that a probe names worth it? Each on a model of the judging part that is not likely to train.
 
-The changes are tried in their order by probes of sixteen updates; the first that makes the model `likely trains` is its
-cure, and the model is trained with it as the corpus' models were: same batches, seed, updates, reference.
+The changes are tried in their order by probes of sixteen updates, then two together; the first that makes the model
+`likely trains` is its cure, and the model is trained with it as the corpus' models were: same batches, seed, updates,
+reference. What a row has tried is not tried again.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from stabkit.results.own.cure import Cure
+from stabkit.results.forecast.logistic import Word
+from stabkit.results.own.cure import together
 from stabkit.results.own.judged import TRIED
 from stabkit.results.own.measured import UPDATES
 from studies.own.corpus import CorpusRow
@@ -41,6 +43,12 @@ class CuredRow:
     held_out: float
     tried: str
     """`rate/3 open 0.2; rate/10 likely trains 0.95`."""
+
+    @property
+    def changes(self) -> dict[str, tuple[Word, float]]:
+        """{change: (word, probability)}, of `tried`."""
+        parts = [part.split(" ") for part in self.tried.split("; ") if part]
+        return {key: (cast(Word, " ".join(word)), float(p)) for key, *word, p in parts}
 
 
 def wanted(rows: Sequence[CorpusRow]) -> list[tuple[CorpusRow, str, float]]:
@@ -79,7 +87,9 @@ def write(path: Path, rows: Mapping[int, CuredRow]) -> None:
 def run(path: Path, rows: Sequence[CorpusRow], data: Path, minutes: float, workers: int = 2) -> None:
     """Try what has no row, as long as the minutes last."""
     done = read(path)
-    left = iter([one for one in wanted(rows) if one[0].case.number not in done])
+    known = {number: row.changes for number, row in done.items()}
+    numbers = {number for number, changes in known.items() if not together(changes)}
+    left = iter([one for one in wanted(rows) if one[0].case.number not in numbers])
     begin = time.monotonic()
     with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
         waiting: set[Future[CuredRow]] = set()
@@ -93,7 +103,9 @@ def run(path: Path, rows: Sequence[CorpusRow], data: Path, minutes: float, worke
 
         while True:
             for row, said, p in more():
-                waiting.add(pool.submit(cured, row.case.number, said, p, row.reference, data))
+                waiting.add(
+                    pool.submit(cured, row.case.number, said, p, row.reference, data, known.get(row.case.number))
+                )
             if not waiting:
                 return
             ended, waiting = wait(waiting, return_when=FIRST_COMPLETED)
@@ -104,8 +116,10 @@ def run(path: Path, rows: Sequence[CorpusRow], data: Path, minutes: float, worke
                 print(f"{len(done)} rows: {own.case} {own.word} {own.cure or '-'} {own.ends}", flush=True)
 
 
-def cured(number: int, said: str, p: float, reference: float, data: Path) -> CuredRow:
-    """Of one case; what a worker does."""
+def cured(
+    number: int, said: str, p: float, reference: float, data: Path, known: Mapping[str, tuple[Word, float]] | None
+) -> CuredRow:
+    """Of one case; what a worker does. `known`: what its row has tried."""
     import torch
 
     from stabkit.own.probe import loop
@@ -117,24 +131,25 @@ def cured(number: int, said: str, p: float, reference: float, data: Path) -> Cur
     torch.set_num_threads(1)
     case = next(case for case in cases() if case.number == number)
     factory = training.factory(case, data)
-    tried: list[Cure] = []
-    for change in CHANGES:
-        made = changed(make(factory, case.name, case.shape.depth, case.seed, 0.0), change.key)
-        if made is None:
-            continue
-        asked: dict[str, Any] = {"factory": case.name, "depth": case.shape.depth, "lr": 0.0, "seed": case.seed}
-        cell = loop.cell(made, loop.record(made, UPDATES, ramped=True), steps=UPDATES, change=change.key, **asked)
-        tried.append(cure(cell))
-        if tried[-1].word == "likely trains":
-            break
-    text = "; ".join(f"{one.change} {one.word} {one.probability or 0:.2f}" for one in tried)
-    if not tried or tried[-1].word != "likely trains":
+    tried = dict(known or {})
+    asked: dict[str, Any] = {"factory": case.name, "depth": case.shape.depth, "lr": 0.0, "seed": case.seed}
+
+    def enough(key: str) -> bool:
+        made = changed(make(factory, case.name, case.shape.depth, case.seed, 0.0), key)
+        if made is not None:
+            one = cure(loop.cell(made, loop.record(made, UPDATES, ramped=True), steps=UPDATES, change=key, **asked))
+            tried[key] = one.word, one.probability or 0.0
+        return made is not None and one.word == "likely trains"
+
+    single = () if known else tuple(change.key for change in CHANGES)
+    found = next((key for key in single if enough(key)), "")
+    if not found and (pair := together(tried)):
+        found = pair if enough(pair) else ""
+    text = "; ".join(f"{key} {word} {value:.2f}" for key, (word, value) in tried.items())
+    if not found:
         return CuredRow(number, case.name, said, p, "", 0.0, "", 0.0, text)
-    found = tried[-1]
-    ended = training.trained(case, data, reference, change=_as_made(found.change, case.name))
-    return CuredRow(
-        number, case.name, said, p, found.change, found.probability or 0.0, ended.word, ended.held_out, text
-    )
+    ended = training.trained(case, data, reference, change=_as_made(found, case.name))
+    return CuredRow(number, case.name, said, p, found, tried[found][1], ended.word, ended.held_out, text)
 
 
 def _as_made(key: str, name: str) -> Callable[[Any], Any]:

@@ -12,7 +12,7 @@ from torch.nn import functional
 from stabkit.own.probe.built_model import make
 from stabkit.own.probe.changes import CHANGES, changed
 from stabkit.own.probe.loop import cell, record
-from stabkit.results.own.cure import BY_KEY, CLIP, HEAD
+from stabkit.results.own.cure import BY_KEY, CLIP, HEAD, cure, together
 from stabkit.results.own.cure import CHANGES as NAMED
 from tests.own import probe_models as models
 
@@ -143,6 +143,25 @@ def plain_attention(attention, x):
     q, k, v = (y.unflatten(-1, (2, -1)).transpose(1, 2) for y in (q, k, v))
     mixed = functional.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2)
     return functional.linear(mixed, attention.out_proj.weight, attention.out_proj.bias)
+
+
+def test_two_changes_are_made_one_after_the_other_and_say_both_lines():
+    ours = changed(built("post_ln", depth=6), "rate/10+deepnorm")
+    alone = changed(built("post_ln", depth=6), "deepnorm")
+    assert all(torch.equal(a, b) for a, b in zip(weights(ours).values(), weights(alone).values(), strict=True))
+    one = cure(cell(ours, record(ours, 2), factory="a:b", depth=6, lr=0.0, seed=0, steps=2, change="rate/10+deepnorm"))
+    assert one.label == "a tenth of the rate and DeepNorm in place of Post-LN"
+    assert one.code.splitlines()[0] == "lr = 1e-4  # was 1e-3" and one.code.splitlines()[1].startswith("x = norm(1.86")
+    assert changed(built("pre_ln"), "rate/10+deepnorm") is None, "one of them has nothing to change"
+
+
+def test_the_pair_to_try_is_the_likeliest_of_either_kind_and_only_where_none_is_enough():
+    tried = {"rate/3": ("open", 0.4), "rate/10": ("open", 0.7), "warmup": ("likely stuck", 0.05)}
+    assert together(tried) == "", "no change of the model"
+    tried |= {"deepnorm": ("open", 0.8), "branch/N": ("open", 0.3), "head": ("out of range", 0.99)}
+    assert together(tried) == "rate/10+deepnorm"
+    assert together(tried | {"rate/10+deepnorm": ("open", 0.85)}) == ""
+    assert together(tried | {"clip": ("likely trains", 0.95)}) == ""
 
 
 def test_the_code_of_a_change_is_of_the_model_that_it_was_tried_on():

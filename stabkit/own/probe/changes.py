@@ -19,16 +19,21 @@ from stabkit.own.probe.built_model import Made
 from stabkit.own.probe.schedule import Schedule, scale
 from stabkit.own.sublayers import run
 from stabkit.own.sublayers.anatomy import Anatomy, Stack, dissect
-from stabkit.results.own.cure import CLIP, HEAD, WARMUP
+from stabkit.results.own.cure import AND, CLIP, HEAD, WARMUP
 
 NORMAL = 0.9, 1.1
 """Standard deviations of an embedding that are 1 already."""
 
 
 def changed(made: Made, key: str) -> Made | None:
-    """A model as a change leaves it; None where it has nothing to change: sums that a norm follows, a tied head, a
+    """A model as a change leaves it, or several with AND between; None where one has nothing to change: a tied head, a
     schedule of its own. The model given is the one that is changed."""
-    return CHANGES[key](made)
+    for one in key.split(AND):
+        following = CHANGES[one](made)
+        if following is None:
+            return None
+        made = following
+    return made
 
 
 def _rate(divisor: float) -> Callable[[Made], Made | None]:

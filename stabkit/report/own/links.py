@@ -74,12 +74,12 @@ def _mended(judged: Judged) -> str:
     help, and how many there was no time for; "" where none was tried, or it is likelier to train than not."""
     on = f", on the worst seed ({judged.tried_on})" if judged.tried_on is not None else ""
     if judged.cure is not None:
-        return f"likely to train with {judged.cure.label}{on}: `{judged.cure.code}`"
+        return f"likely to train with {judged.cure.label}{on}: {judged.cure.marked}"
     near = judged.nearest
     if not judged.cures or (near is None and leans(judged.worst)):
         return ""
     left = f" ({judged.untried} more with a longer --cure-time)" if judged.untried else ""
-    best = f"; the best is {near.label}, {probability(near.probability or 0.0)}: `{near.code}`" if near else ""
+    best = f"; the best is {near.label}, {probability(near.probability or 0.0)}: {near.marked}" if near else ""
     return f"{_none(len(judged.cures))}{on}{left}{best}"
 
 
@@ -280,8 +280,7 @@ def rates(judged: Judged) -> list[dict[str, Any]]:
 
 
 def cell(probed: ModelCell) -> str:
-    """The links of one cell in a line: `gradient 2.1, update 0.89, stream 2.3, tokens 0.40, loss 0.62`; a cell alone
-    has no law of depth and no word."""
+    """The links of one cell in a line, `gradient 2.1, update 0.89`; a cell alone has no law of depth and no word."""
     (rate,) = rates(judged([probed]))
     shown = [(link["name"].lower(), *link["values"]) for link in rate["links"]]
     return ", ".join(f"{name} {value}" for name, value in shown if value != "–")

@@ -2,12 +2,13 @@
 
 Each is tried on a copy by one more probe at the deepest depth (`own/probe/changes.py` makes it), the cheapest first: a
 change of the training before one of the model. A higher rate comes last: it mends what is too slow, and no other change
-is named then.
+is named then. Where no single one is enough, the likeliest of the training and the likeliest of the model are tried
+together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -28,6 +29,8 @@ class Change:
     label: str
     code: Callable[[Facts], str]
     """A line of Python, of the model that it was tried on."""
+    model: bool = False
+    """Whether it changes the model, and not its training."""
 
 
 def _rate(divisor: float) -> Callable[[Facts], str]:
@@ -62,11 +65,13 @@ CHANGES: tuple[Change, ...] = (
         "head",
         f"a head {HEAD} times smaller",
         lambda facts: f"model.get_parameter({facts.guess.head if facts.guess else ''!r}).data /= {HEAD}",
+        model=True,
     ),
     Change(
         "embedding",
         "an embedding of standard deviation 1",
         lambda facts: f"for n in {list(facts.changed)}: (p := model.get_parameter(n)).data /= p.std()",
+        model=True,
     ),
     Change(
         "last/sqrt(2N)",
@@ -75,6 +80,7 @@ CHANGES: tuple[Change, ...] = (
             f"for n, p in model.named_parameters(): p.data /= math.sqrt({2 * facts.layers}) "
             f"if n.endswith({facts.changed!r}) else 1"
         ),
+        model=True,
     ),
     Change(
         "deepnorm",
@@ -82,9 +88,10 @@ CHANGES: tuple[Change, ...] = (
         lambda facts: (
             f"x = norm({facts.changed[0]} * x + f(x))  # values, outputs, feed-forward at first * {facts.changed[1]}"
         ),
+        model=True,
     ),
-    Change("branch/sqrt(N)", "every branch times 1/√N", _branch("math.sqrt({})")),
-    Change("branch/N", "every branch times 1/N", _branch("{}")),
+    Change("branch/sqrt(N)", "every branch times 1/√N", _branch("math.sqrt({})"), model=True),
+    Change("branch/N", "every branch times 1/N", _branch("{}"), model=True),
     Change("rate*3", "three times the rate", _rate(1 / 3)),
     Change("rate*10", "ten times the rate", _rate(0.1)),
 )
@@ -101,19 +108,42 @@ class Cure:
     probability: float | None
     code: str
 
+    @property
+    def marked(self) -> str:
+        """Its lines as code in a sentence."""
+        return " and ".join(f"`{line}`" for line in self.code.splitlines())
+
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values."""
         return asdict(self)
 
 
+AND = "+"
+"""Between the keys of changes that are made together."""
+
+
 def cure(cell: ModelCell) -> Cure:
     """What a changed model's cell says; a link that still fails counts, as in the model itself."""
-    change = BY_KEY[cell.facts.change]
+    made = [BY_KEY[key] for key in cell.facts.change.split(AND)]
     said = verdict([cell])
     return Cure(
-        change=change.key,
-        label=change.label,
+        change=cell.facts.change,
+        label=" and ".join(change.label for change in made),
         word=said.word,
         probability=said.forecast.probability,
-        code=change.code(cell.facts),
+        code="\n".join(change.code(cell.facts) for change in made),
     )
+
+
+def together(tried: Mapping[str, tuple[Word, float]]) -> str:
+    """Of {change: (word, probability)} the pair to try next: the likeliest of the training that is open and the
+    likeliest of the model that is; "" where one is enough, or there is no such pair, or it was tried."""
+    if any(word == "likely trains" for word, _ in tried.values()):
+        return ""
+    best = []
+    for model in (False, True):
+        kind = {key: p for key, (word, p) in tried.items() if word == "open" and key in BY_KEY}
+        kind = {key: p for key, p in kind.items() if BY_KEY[key].model is model}
+        best.append(max(kind, key=lambda key: kind[key], default=""))
+    pair = AND.join(best)
+    return pair if all(best) and pair not in tried else ""
