@@ -164,8 +164,9 @@ PICTURE: RunPicture = Picture(
         Note(
             "Drawn: how far the output moves per unit of learning rate, before any training. A horizontal line is "
             "the papers' GOAL. The order of the methods is the finding; Post-LN's exponent "
-            "changes with the seed, because its tokens collapse to one direction at initialisation. Dotted: Theorem 3 "
-            "(one stack: 2) from the measured ‖Δθ‖; of Sub-LN in one stack Theorem 4. Other methods have no theorem."
+            "changes with the seed, because its tokens collapse to one direction at initialisation. Where there are at "
+            "most six methods, dotted: Theorem 3 (one stack: 2) from the measured ‖Δθ‖; of Sub-LN in one stack "
+            "Theorem 4. Other methods have no theorem."
         ),
     ),
     columns=COLUMNS,
