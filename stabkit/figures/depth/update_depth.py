@@ -262,10 +262,10 @@ PICTURE: RunPicture = Picture(
     read=(
         Note("Points: median over seeds in a band from the lowest to the highest.", ("band",)),
         Note(
-            "Where there are at most six methods, dashed: the fit over 6 to 50 layers, with its exponent. Deeper models, points beyond "
-            "half of √(2d), and seeds missing at some depth are drawn but not fitted. Dotted: the bound of Theorem 3 "
-            "(one stack: 2) from the measured ‖Δθ‖, an upper bound up to a constant, scaled to the shallowest "
-            "depth; its exponent is fitted over the same depths."
+            "Where there are at most six methods, dashed: the fit over 6 to 50 layers, with its exponent. Deeper "
+            "models, points beyond half of √(2d), and seeds missing at some depth are drawn, not fitted. Dotted: the "
+            "bound of Theorem 3 (one stack: 2) from the measured ‖Δθ‖, an upper bound up to a constant, scaled to the "
+            "shallowest depth; its exponent is fitted over the same depths."
         ),
         Note("✕: a run diverged, at its last finite value, or at the lower edge when it has none.", ("diverged",)),
     ),
