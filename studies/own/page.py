@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stabkit.results.own.cure import BY_KEY
+from stabkit.results.own.cure import AND, BY_KEY
 from stabkit.results.own.forecast import LINKS, OwnCoefficients, ours
 from stabkit.results.own.measured import RAMP, TOP
 from studies.forecast.scores import auc, auc_interval
@@ -286,12 +286,13 @@ def _cures(cured: Mapping[int, CuredRow], rows: Sequence[CorpusRow]) -> Iterator
             f"{sum(row.ends == 'trains' for row in told)} with the change."
         )
     yield ""
-    keys = [key for key in BY_KEY if any(row.cure == key for row in named)]
+    pairs = sorted({row.cure for row in named if AND in row.cure})
+    keys = [key for key in (*BY_KEY, *pairs) if any(row.cure == key for row in named)]
     yield from _table(
         ("change", "named", "trains", "unclear", "stuck or diverged"),
         [
             (
-                BY_KEY[key].label,
+                " and ".join(BY_KEY[part].label for part in key.split(AND)),
                 sum(row.cure == key for row in named),
                 sum(row.cure == key and row.ends == "trains" for row in named),
                 sum(row.cure == key and row.ends == "unclear" for row in named),
@@ -300,6 +301,10 @@ def _cures(cured: Mapping[int, CuredRow], rows: Sequence[CorpusRow]) -> Iterator
             for key in keys
         ],
     )
+    never = [change.label for key, change in BY_KEY.items() if key not in keys]
+    if never:
+        yield ""
+        yield f"Tried and never enough alone: {', '.join(never)}."
 
 
 def _alarms(rows: Sequence[CorpusRow]) -> Iterator[str]:
