@@ -303,8 +303,8 @@ def _cures(cured: Mapping[int, CuredRow], rows: Sequence[CorpusRow]) -> Iterator
     )
     never = [change.label for key, change in BY_KEY.items() if key not in keys]
     if never:
-        yield ""
         yield f"Tried and never enough alone: {', '.join(never)}."
+        yield ""
 
 
 def _alarms(rows: Sequence[CorpusRow]) -> Iterator[str]:
