@@ -7,10 +7,11 @@ import doctest
 import importlib
 import inspect
 import math
+import re
 import subprocess
 import sys
 import warnings
-from html import escape
+from html import escape, unescape
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin
 
@@ -261,7 +262,9 @@ def test_a_model_of_ones_own_is_probed_by_name_or_as_a_function(tmp_path: Path) 
         patch.setitem(EXECUTORS, "processes", EXECUTORS["inline"])
         named = stabkit.probe("tests.own.probe_models:pre_ln", **options)
     given = stabkit.probe(probe_models.pre_ln, workers=1, **options)
-    assert isinstance(named, ProbeResult) and escape(named.verdict) in named._repr_html_()
+    shown = unescape(re.sub("<[^>]+>", "", named._repr_html_()))
+    assert isinstance(named, ProbeResult) and named.verdict.replace("`", "") in shown and "Will it train?" in shown
+    assert named.cures.columns.tolist() == ["change", "forecast", "probability", "code"] and named.cures.empty
     assert given.links.equals(named.links) and list(named.links["link"]) == list(LINKS)
     assert set(named.links["verdict"]) <= {"pass", "fail", "cannot tell"}
     stream = named.links[named.links["link"] == "stream"].iloc[0]

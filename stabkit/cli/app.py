@@ -166,12 +166,12 @@ def report(
 def export(
     runs: Runs = [],  # noqa: B006
     *,
-    what: Annotated[str, Option("records, or translations (of `sweep --bleu`).", OUT)] = "records",
-    to: Annotated[str, Option("csv or jsonl.", OUT)] = "csv",
+    what: Annotated[str, Option("records, translations (of `sweep --bleu`), or runs: a row a run.", OUT)] = "records",
+    to: Annotated[str, Option("csv, jsonl, or parquet (pip install 'stabkit[parquet]').", OUT)] = "csv",
     out: Annotated[str, Option("The file to write; default: standard output.", OUT, "FILE")] = "",
     store: Store = "",
 ) -> None:
-    """Write everything that was recorded as one long table: run, step, probe, site, value; or what was translated."""
+    """Write everything recorded as one long table (run, step, probe, site, value), what was translated, or the runs."""
     from stabkit.cli.commands import export
 
     export.run(runs, store, to, what, out)

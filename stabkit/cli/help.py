@@ -28,7 +28,10 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
     "landscape": ("stabkit landscape --model deepnorm", "stabkit landscape --depths 6,18 --points 11"),
     "paper": ("stabkit paper fig4", "stabkit paper all --budget 2h --dry-run"),
     "report": ("stabkit report --open", "stabkit report --figures pictures"),
-    "export": ("stabkit export --to csv --out records.csv", "stabkit export --what translations --to jsonl"),
+    "export": (
+        "stabkit export --to csv --out records.csv",
+        "stabkit export --what runs --to parquet --out runs.parquet",
+    ),
     "fold": ("stabkit fold admin-18L", "stabkit fold deepnorm-6L --to folded"),
     "methods": ("stabkit methods deepnorm --depths 18,100", "stabkit methods check ./my.py:function"),
     "probe": (

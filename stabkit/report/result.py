@@ -330,6 +330,16 @@ class ProbeResult:
             ]
         )
 
+    @cached_property
+    def cures(self) -> pd.DataFrame:
+        """A row a change that was tried on a copy, the smallest first: change, forecast (of the changed model),
+        probability (that it trains; NaN where there is none), code (the line that makes it)."""
+        import pandas as pd
+
+        rows = [(own.label, own.word, own.probability, own.code) for own in self.judged.cures]
+        made = pd.DataFrame(rows, columns=["change", "forecast", "probability", "code"])
+        return made.astype({"probability": float})
+
     @property
     def failed(self) -> Sequence[tuple[ProbeSpec, Lost]]:
         """The cells without a result, and why."""
@@ -350,7 +360,23 @@ class ProbeResult:
         return probe.write(self.judged, self.done, self.request, self.call)
 
     def _repr_html_(self) -> str:
-        return _shown(self.verdict, self.links)
+        """The verdict, the change that fixes it, and every link at every depth."""
+        from stabkit.report.frame import ASSETS, template
+        from stabkit.report.own import links
+
+        judged, worst = self.judged, self.judged.worst
+        tried, best, p = links.cures(judged), judged.cure or judged.nearest, worst.forecast.probability
+        return template(ASSETS / "probe_notebook.html.j2").render(
+            answer=self.verdict,
+            word="does not train" if worst.broken else worst.word,
+            tint="stuck" if worst.broken else worst.word.replace(" ", "-"),
+            probability="" if worst.broken or p is None else links.probability(p),
+            change=tried[judged.cures.index(best)] if best else None,
+            fixes=judged.cure is not None,
+            rates=links.rates(judged),
+            cures=tried,
+            deepest=worst.forecast.depth,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

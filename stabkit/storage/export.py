@@ -1,23 +1,29 @@
-"""The records, or the translations, as one long table, for any other tool.
+"""The records, or the translations, as one long table, and any table as a file for other tools.
 
 A row is (run, step, probe, site, value), or (run, beam, length_penalty, line, hypothesis, reference), line 1 the
 first of the test files. Values that are not finite are nan, inf and -inf: words in CSV, the strings "nan", "inf" and
-"-inf" in JSON lines, which stay strict. In CSV the sentences stand in quotes.
+"-inf" in JSON lines, which stay strict, and numbers in Parquet, which keeps the type of every column. In CSV the
+sentences stand in quotes.
 """
 
 from __future__ import annotations
 
 import csv
+import io
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Literal, Protocol, TextIO
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Literal, Protocol, TextIO
 
 from stabkit.results.records import Table, jsonable
 from stabkit.storage.store import Run
 
-KINDS = ("csv", "jsonl")
+KINDS = ("csv", "jsonl", "parquet")
 COLUMNS = ("run", "step", "probe", "site", "value")
 TRANSLATED = ("run", "beam", "length_penalty", "line", "hypothesis", "reference")
+GROUP = 100_000
+"""Rows of a row group of Parquet: what is held as Python values at a time."""
 Row = tuple[object, ...]
 
 
@@ -29,6 +35,26 @@ class HasRecords(Protocol):
 
     @property
     def records(self) -> Mapping[str, Table]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedTable:
+    """Names of columns, and rows of one type a column."""
+
+    columns: Sequence[str]
+    rows: Iterable[Row]
+    quoting: Literal[0, 2] = csv.QUOTE_MINIMAL
+    """In CSV."""
+
+
+def records(runs: Sequence[HasRecords]) -> ExportedTable:
+    """Everything that was recorded."""
+    return ExportedTable(COLUMNS, rows(runs))
+
+
+def translations(runs: Sequence[Run]) -> ExportedTable:
+    """Everything that was translated. A sentence may hold a lone carriage return, which Python's writer leaves bare."""
+    return ExportedTable(TRANSLATED, sentences(runs), csv.QUOTE_NONNUMERIC)
 
 
 def rows(runs: Sequence[HasRecords]) -> Iterator[Row]:
@@ -49,22 +75,32 @@ def sentences(runs: Sequence[Run]) -> Iterator[Row]:
                 yield run.run_id, search.beam, search.length_penalty, line, *pair
 
 
-TABLES: Mapping[str, tuple[tuple[str, ...], Callable[[Sequence[Any]], Iterator[Row]]]] = {
-    "records": (COLUMNS, rows),
-    "translations": (TRANSLATED, sentences),
-}
-QUOTING: Mapping[str, Literal[0, 2]] = {"records": csv.QUOTE_MINIMAL, "translations": csv.QUOTE_NONNUMERIC}
-"""A sentence may hold a lone carriage return, which Python's writer leaves bare."""
-
-
-def write(runs: Sequence[HasRecords], to: str, out: TextIO, what: str = "records") -> None:
-    """The table, in one of KINDS, as it comes."""
-    columns, rows_of = TABLES[what]
+def write(table: ExportedTable, to: str, out: TextIO) -> None:
+    """As text, csv or jsonl, as it comes."""
     if to == "csv":
-        written = csv.writer(out, lineterminator="\n", quoting=QUOTING[what])
-        written.writerow(columns)
-        written.writerows(rows_of(runs))
+        written = csv.writer(out, lineterminator="\n", quoting=table.quoting)
+        written.writerow(table.columns)
+        written.writerows(table.rows)
     else:
-        for row in rows_of(runs):
-            line = json.dumps(dict(zip(columns, jsonable(list(row)), strict=True)), allow_nan=False)
+        for row in table.rows:
+            line = json.dumps(dict(zip(table.columns, jsonable(list(row)), strict=True)), allow_nan=False)
             out.write(line + "\n")
+
+
+def parquet(table: ExportedTable) -> bytes:
+    """As a file of Parquet: the first rows decide the types. Needs pyarrow."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    left, names, file = iter(table.rows), list(table.columns), io.BytesIO()
+
+    def group() -> list[list[object]]:
+        """The next rows, column by column."""
+        return [list(column) for column in zip(*islice(left, GROUP), strict=True)] or [[] for _ in names]
+
+    first = pa.table(group(), names=names)
+    with pq.ParquetWriter(file, first.schema) as writer:
+        writer.write_table(first)
+        while (columns := group())[0]:
+            writer.write_table(pa.table(columns, schema=first.schema))
+    return file.getvalue()

@@ -116,7 +116,7 @@ paper ls fig1
 paper fig4 --budget soon
 report --store /nonexistent
 report nothing-at-all
-export --to parquet
+export --to xlsx
 export --what weights
 fold nothing-at-all
 methods deepnrom

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from html import unescape
 
 import pytest
 
 from stabkit.report.own import links
+from stabkit.report.result import ProbeResult
 from stabkit.results.depth_fit import DepthFit
 from stabkit.results.own.cure import Cure
 from stabkit.results.own.forecast import ONE_BATCH, Healthy, OwnForecast, Record
@@ -133,3 +136,23 @@ def test_a_change_is_named_where_it_gains_something(p, cures, headline, told_of)
     found = replace(judged(told(p, low=0.1, high=0.9, n=40, trained=20), cures=cures), untried=7)
     assert links.in_short(found) == headline
     assert links.answer(found).endswith(told_of) and ("clip" in links.answer(found)) == bool(told_of)
+
+
+@pytest.mark.parametrize(
+    ("found", "word", "change"),
+    [
+        (judged(told(0.97, n=90, trained=88)), "likely trains 0.97", ""),
+        (judged(told(None, axes=(ONE_BATCH,), n=0)), "out of range", ""),
+        (judged(told(0.97), gradient=replace(LOW, verdict="fail")), "does not train", ""),
+        (judged(told(0.2), (CLIP,)), "open 0.20", "The best of the changes tried: clipping (open 0.88)\nclip()"),
+        (judged(told(0.04), (CLIP, replace(CLIP, word="likely trains", label="<b>", code="a < b"))),
+         "likely stuck 0.04",
+         "The smallest change after which it is likely to train: <b> (likely trains 0.88)\na < b"),
+    ],
+)  # fmt: skip
+def test_a_notebook_shows_the_verdict_the_change_and_every_link(found, word, change):
+    shown = ProbeResult(call="", request=None, done=None, judged=found)._repr_html_()
+    text = unescape(re.sub("<[^>]+>", "", shown)).strip()
+    assert text.startswith(f"{word} {links.answer(found).replace('`', '')}") and change in text
+    assert ("change" in text.partition("Will it train?")[0]) == bool(change)
+    assert all(name in text for name in links.NAMES.values()) and "usual" in text

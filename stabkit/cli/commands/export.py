@@ -8,18 +8,24 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from stabkit.cli.commands import lookup
-from stabkit.errors import UsageError
+from stabkit.errors import UsageError, require
 from stabkit.options import ranges, stored
 from stabkit.storage import export as tables
 from stabkit.storage.folder import write_file
 from stabkit.storage.store import Run
 from stabkit.storage.watched import Watched
 
+TABLES = ("records", "translations", "runs")
+
 
 def run(named: Sequence[str], store: str, to: str, what: str, out: str) -> None:
     """Find the runs and write their table."""
     kind = ranges.choice("--to", to, tables.KINDS)
-    table = ranges.choice("--what", what, tuple(tables.TABLES))
+    table = ranges.choice("--what", what, TABLES)
+    if kind == "parquet":
+        require("pyarrow", "--to parquet", "parquet")
+        if not out:
+            raise UsageError("--to parquet writes no text; --out FILE names its file")
     stored_runs, watches = lookup.both(stored.source(list(named), store), named)
     put(stored_runs, kind, Path(out) if out else None, table, watches)
 
@@ -28,15 +34,32 @@ def put(
     runs: Sequence[Run], to: str, path: Path | None, what: str = "records", watches: Sequence[Watched] = ()
 ) -> None:
     """Write the table; raises UsageError where these runs have none, or nobody reads it."""
-    if what == "translations" and not any(run.translations for run in runs):
-        raise UsageError("--what translations: none of these runs has translations; `stabkit sweep --bleu` makes them")
+    table = _table(runs, what, watches)
     if path is None and sys.stdout is None:
         raise UsageError("standard output is closed; --out FILE writes to a file")
-    every: list[tables.HasRecords] = [*runs, *watches] if what == "records" else list(runs)
     if path is None:
-        tables.write(every, to, sys.stdout, what)
+        tables.write(table, to, sys.stdout)
         sys.stdout.flush()
+    elif to == "parquet":
+        write_file(path, tables.parquet(table))
     else:
         text = io.StringIO()
-        tables.write(every, to, text, what)
+        tables.write(table, to, text)
         write_file(path, text.getvalue().encode())
+
+
+def _table(runs: Sequence[Run], what: str, watches: Sequence[Watched]) -> tables.ExportedTable:
+    if what == "records":
+        return tables.records([*runs, *watches])
+    if what == "translations":
+        if not any(run.translations for run in runs):
+            raise UsageError(
+                "--what translations: none of these runs has translations; `stabkit sweep --bleu` makes them"
+            )
+        return tables.translations(runs)
+    if not runs:
+        raise UsageError("--what runs: these are watches, which have only --what records")
+    from stabkit.report.run_table import table  # pandas
+
+    frame = table(runs)
+    return tables.ExportedTable(list(frame.columns), frame.itertuples(index=False, name=None))
