@@ -73,12 +73,29 @@ def template(path: Path) -> Template:
     )
     environment.filters["short"] = short
     environment.filters["code"] = _code
+    environment.filters["slim"] = slim
     return environment.get_template(path.name)
 
 
 def _code(text: str) -> Markup:
     """A sentence whose commands stand between backticks, as in a terminal."""
     return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(text))))
+
+
+def slim(page: str) -> Markup:
+    """A page whose drawings name their styles: hundreds of lines share a dozen of them, each of which then stands once,
+    in `<style id="drawn">`, where the script finds it for a download."""
+    names: dict[str, str] = {}
+
+    def named(found: re.Match[str]) -> str:
+        return f'class="{names.setdefault(found[1], f"q{len(names)}")}"'
+
+    page = _DRAWING.sub(lambda drawing: _STYLE.sub(named, drawing[0]), page)
+    rules = "".join(f".{name}{{{style}}}" for style, name in names.items())
+    return Markup(page.replace("</head>", f'<style id="drawn">{rules}</style>\n</head>', 1))
+
+
+_DRAWING, _STYLE = re.compile("<svg.*?</svg>", re.DOTALL), re.compile('(?<= )style="([^"]*)"')
 
 
 def script_hash(script: str) -> str:

@@ -163,6 +163,12 @@ def _tidy(element: ET.Element, marks: Mapping[str, Mapping[str, Any]], panels: M
         else:
             _tidy(child, marks, panels)
             child.tail = None if not (child.tail or "").strip() else child.tail
+    element[:] = [part for child in element for part in (child if _bare(child) else (child,))]
+
+
+def _bare(element: ET.Element) -> bool:
+    """Whether it is a group that says nothing of its parts."""
+    return element.tag == "g" and not element.attrib and not element.text and not element.tail
 
 
 def steps(path: str) -> str:

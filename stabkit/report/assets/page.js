@@ -218,6 +218,7 @@ function standalone(svg, card) {
     copy.setAttribute("height", size.height);
   }
   draw(copy, "rect", {y: -(size.top ?? 0), width: size.width, height: size.height, fill: "#fff"}, true);
+  draw(copy, "style", {}, true).textContent = document.getElementById("drawn").textContent;
   for (const [line, y, high, weight] of texts)
     draw(copy, "text", {x: 6, y, "font-size": high, "font-weight": weight, fill: "#000"}).textContent = line;
   return [new Blob([new XMLSerializer().serializeToString(copy)], {type: "image/svg+xml"}), size];
