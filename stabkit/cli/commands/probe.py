@@ -14,6 +14,7 @@ from stabkit.cli.signals import Signals
 from stabkit.errors import FailedRuns, StabkitError, Undecided, Unstable
 from stabkit.report import json_document
 from stabkit.report.own import document, links
+from stabkit.report.own.document import BaselineJson
 from stabkit.report.result import CoordinatesResult, ProbeResult
 
 
@@ -29,9 +30,9 @@ def probe(invocation: Invocation) -> None:
         return
     held = gate.compared(result, before, file) if before is not None and file else None
     if invocation.flag("json"):
-        body = document.body(result.judged, result.done, result.request, page)
-        against = {"baseline": None if held is None else {"file": held.file, "worse": list(held.worse)}}
-        console.document(json_document.text({"schema": json_document.SCHEMA, **body, **against}))
+        against: BaselineJson | None = None if held is None else {"file": held.file, "worse": list(held.worse)}
+        body = document.body(result.judged, result.done, result.request, page, against)
+        console.document(json_document.text(body))
     else:
         _table(result, page, quiet=invocation.flag("quiet"))
     ends = _ends(result, strict=invocation.flag("strict"), no_fail=invocation.flag("no_fail"))
@@ -57,15 +58,7 @@ def _coordinates(result: CoordinatesResult, *, json: bool, strict: bool) -> None
 
     verdict = result.found.verdict
     if json:
-        body = {
-            "schema": json_document.SCHEMA,
-            "report": str(result.page),
-            "answer": result.verdict,
-            "verdict": verdict,
-            "coordinates": [row.to_json() for row in result.found.rows],
-            "broken": {str(width): step for width, step in result.found.broken.items()},
-        }
-        console.document(json_document.text(body))
+        console.document(json_document.text(document.widths(result.found, result.verdict, result.page)))
     else:
         heads = ("width", *map(str, page.widths(result.found)), "exponent", "verdict")
         console.table(

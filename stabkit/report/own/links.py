@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 from stabkit.figures.shared.words import listed, plain, short
 from stabkit.results.forecast.logistic import word
@@ -362,25 +362,35 @@ def _with_depth(link: LinkVerdict) -> str:
     return "–, one seed" if link.fit.vague else law(link.fit)
 
 
-def anatomy(cells: Sequence[ModelCell]) -> list[dict[str, str]]:
+class FoundJson(TypedDict):
+    """What was found at one depth, in words."""
+
+    depth: str
+    model: str
+    parameters: str
+    stacks: str
+    found: str
+    kinds: str
+    span: str
+
+
+def anatomy(cells: Sequence[ModelCell]) -> list[FoundJson]:
     """What was found at each depth: stacks, sub-layers by kind."""
-    rows: dict[int | None, dict[str, str]] = {}
+    rows: dict[int | None, FoundJson] = {}
     for cell in cells:
         kinds: dict[str, int] = {}
         for sublayer in cell.facts.sublayers:
             kinds[sublayer.kind] = kinds.get(sublayer.kind, 0) + 1
-        rows.setdefault(
-            cell.facts.depth,
-            {
-                "depth": str(cell.facts.depth or "–"),
-                "model": plain(cell.facts.model),
-                "parameters": f"{cell.facts.parameters:,}",
-                "stacks": ", ".join(cell.stacks),
-                "found": plain(cell.facts.how),
-                "kinds": listed(*(f"{count} {kind}" for kind, count in kinds.items())),
-                "span": plain(f"{cell.facts.sublayers[0].name} … {cell.facts.sublayers[-1].name}"),
-            },
-        )
+        row: FoundJson = {
+            "depth": str(cell.facts.depth or "–"),
+            "model": plain(cell.facts.model),
+            "parameters": f"{cell.facts.parameters:,}",
+            "stacks": ", ".join(cell.stacks),
+            "found": plain(cell.facts.how),
+            "kinds": listed(*(f"{count} {kind}" for kind, count in kinds.items())),
+            "span": plain(f"{cell.facts.sublayers[0].name} … {cell.facts.sublayers[-1].name}"),
+        }
+        rows.setdefault(cell.facts.depth, row)
     return list(rows.values())
 
 

@@ -8,8 +8,7 @@ is named then.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from stabkit.results.forecast.logistic import Word
 from stabkit.results.own.cell import Facts, ModelCell
@@ -100,10 +99,6 @@ class Cure:
     word: Word
     probability: float | None
     code: str
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON values."""
-        return asdict(self)
 
 
 def cure(cell: ModelCell) -> Cure:
