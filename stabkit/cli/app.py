@@ -272,7 +272,7 @@ def methods(
 def schema(
     document: Annotated[
         list[str],
-        Argument("A command, or a name from the list: probe, sweep-dry-run.", "COMMAND", completion="documents"),
+        Argument("A command, or a name from the list: probe, sweep-dry-run.", "COMMAND"),
     ] = [],  # noqa: B006
 ) -> None:
     """The JSON Schema of what a command prints with `--json`; without a command, the list of schemas."""

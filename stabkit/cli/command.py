@@ -239,17 +239,5 @@ def _items(incomplete: str) -> list[str]:
     return [key for key in ("ls", "all", *BY_KEY) if key.startswith(incomplete)]
 
 
-def _documents(incomplete: str) -> list[str]:
-    """Documents of `stabkit schema` that begin so."""
-    from stabkit.cli.commands.schema import NAMES
-
-    return [name for name in NAMES if name.startswith(incomplete)]
-
-
-COMPLETIONS: Mapping[str, Callable[[str], list[str]]] = {
-    "method": _method,
-    "methods": _methods,
-    "items": _items,
-    "documents": _documents,
-}
+COMPLETIONS: Mapping[str, Callable[[str], list[str]]] = {"method": _method, "methods": _methods, "items": _items}
 """What a shell offers after Tab, by what has been typed of it."""

@@ -16,6 +16,12 @@ from stabkit.report import json_document
 from stabkit.report.own import document, links
 from stabkit.report.own.document import BaselineJson
 from stabkit.report.result import CoordinatesResult, ProbeResult
+from stabkit.results.own.forecast import ONE_BATCH
+from stabkit.results.own.judged import Judged
+from stabkit.running.probes import ProbeRequest
+
+RATES = "1e-4,3e-4,1e-3"
+"""Rates that are proposed."""
 
 
 def probe(invocation: Invocation) -> None:
@@ -117,4 +123,18 @@ def _table(result: ProbeResult, page: Path, *, quiet: bool) -> None:
     console.paragraph(result.verdict)
     console.say(f"report: {page}")
     if not quiet:
-        console.say(f"next: {links.following(judged, result.request)}")
+        console.say(f"next: {_following(judged, result.request)}")
+
+
+def _following(judged: Judged, asked: ProbeRequest) -> str:
+    """What to do next: the change that mends it, a command, two lines of a training."""
+    worst = judged.worst
+    if judged.cure is not None:
+        return judged.cure.code
+    if ONE_BATCH in worst.forecast.axes:
+        return "return (model, loss) from the factory, with a new batch at each step in loss(model, step); probe again"
+    if worst.word in ("likely stuck", "open") and len(judged.verdicts) == 1:
+        depths = ",".join(str(depth) for depth in asked.depths if depth is not None)
+        given = f" --depths {depths}" if depths else ""
+        return f"stabkit probe {asked.factory}{given} --lr {RATES}  # does the rate break it, or the depth?"
+    return "watch = stabkit.watch(model, optimizer) before your loop, watch.close() after it"

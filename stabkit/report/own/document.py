@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 from stabkit.report.json_document import SCHEMA, Document
 from stabkit.report.own.links import FoundJson, anatomy, answer, notes
@@ -16,8 +16,10 @@ from stabkit.results.own.judged import Judged
 from stabkit.results.own.link import LinkJson
 from stabkit.results.own.verdict import RateJson
 from stabkit.results.transfer import Verdict
-from stabkit.running.plan import Done
-from stabkit.running.probes import ProbeRequest, ProbeSpec
+
+if TYPE_CHECKING:
+    from stabkit.running.plan import Done
+    from stabkit.running.probes import ProbeRequest, ProbeSpec
 
 
 class ProbePlaceJson(TypedDict):
