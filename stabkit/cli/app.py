@@ -1,8 +1,8 @@
 """The command line: parse → call one function → print. Heavy imports stand inside the commands.
 
-A command that has a function in `api.py` takes its options from there; `report`, `export`, `fold`, `runs`, `methods`
-and `paper` have theirs here, written in the same way. No `from __future__ import annotations`: options are read as they
-are.
+A command that has a function in `api.py` takes its options from there; `report`, `export`, `fold`, `runs`, `methods`,
+`schema` and `paper` have theirs here, written in the same way. No `from __future__ import annotations`: options are
+read as they are.
 """
 
 from pathlib import Path
@@ -266,6 +266,19 @@ def methods(
         return
     pairs = ranges.depths("--depths", depths, ranges.stacks("--arch", arch))
     methods.methods(model, pairs, json=json, markdown=markdown)
+
+
+@direct(app)
+def schema(
+    document: Annotated[
+        list[str],
+        Argument("A command, or a name from the list: probe, sweep-dry-run.", "COMMAND"),
+    ] = [],  # noqa: B006
+) -> None:
+    """The JSON Schema of what a command prints with `--json`; without a command, the list of schemas."""
+    from stabkit.cli.commands import schema
+
+    schema.show("-".join(document))
 
 
 @command(app, api.probe, PROBING)

@@ -34,6 +34,7 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
     ),
     "fold": ("stabkit fold admin-18L", "stabkit fold deepnorm-6L --to folded"),
     "methods": ("stabkit methods deepnorm --depths 18,100", "stabkit methods check ./my.py:function"),
+    "schema": ("stabkit schema", "stabkit schema probe"),
     "probe": (
         "stabkit probe package.module:function --depths 6,12,24",
         "stabkit probe model:gpt --strict",

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
-from typing import Any
+from dataclasses import replace
+from typing import Literal, TypedDict
 
-from stabkit.methods.base import Method, Place, Role, Scale, Site, sites
+from stabkit.methods.base import Kind, Method, Place, Role, Scale, Site, Stack, sites
 from stabkit.methods.count import parameters, places
 from stabkit.methods.formula import runs
 from stabkit.methods.papers import post_ln
@@ -25,22 +25,45 @@ def added(method: Method, n: int, m: int) -> int:
     return mine - plain
 
 
-def by_stack(n: int, m: int) -> dict[str, list[Site]]:
+def by_stack(n: int, m: int) -> dict[Stack, list[Site]]:
     """The sub-layers of each stack."""
-    held: dict[str, list[Site]] = {}
+    held: dict[Stack, list[Site]] = {}
     for site in sites(n, m, WIDTH):
         held.setdefault(site.stack, []).append(site)
     return held
 
 
-def of_depth(method: Method, n: int, m: int, profile: Mapping[str, float] | None = None) -> list[dict[str, Any]]:
+class ScaleJson(TypedDict):
+    """ω or γ of the sub-layers of one kind in a stack."""
+
+    init: list[float]
+    """Layer by layer."""
+    vector: bool
+    trainable: bool
+    shared: Literal["site", "layer"]
+    """`layer`: one trained parameter for all sub-layers of a layer."""
+
+
+class ConstantsJson(TypedDict):
+    """One kind of sub-layer in one stack."""
+
+    stack: Stack
+    kind: Kind
+    omega: ScaleJson | Literal["profiled"]
+    gamma: ScaleJson
+    kappa: list[float]
+    gains: dict[Role, list[float]]
+    norms: str
+
+
+def of_depth(method: Method, n: int, m: int, profile: Mapping[str, float] | None = None) -> list[ConstantsJson]:
     """A row a stack and kind of sub-layer: ω, γ and every gain, layer by layer, and what stands where; ω of a method
     that profiles from `profile`, or the word "profiled" without one."""
 
     def omega(site: Site) -> Scale:
         return replace(method.omega(site), init=profile[site.name]) if profile else method.omega(site)
 
-    rows = []
+    rows: list[ConstantsJson] = []
     for stack, members in by_stack(n, m).items():
         for kind in dict.fromkeys(site.kind for site in members):
             mine = [site for site in members if site.kind == kind]
@@ -97,5 +120,11 @@ def _word(part: Part) -> str:
     return "norm" if part == "norm" else PARTS[part].words
 
 
-def _scale(scales: Sequence[Scale]) -> dict[str, Any]:
-    return {**asdict(scales[0]), "init": [scale.init for scale in scales]}
+def _scale(scales: Sequence[Scale]) -> ScaleJson:
+    first = scales[0]
+    return {
+        "init": [scale.init for scale in scales],
+        "vector": first.vector,
+        "trainable": first.trainable,
+        "shared": first.shared,
+    }

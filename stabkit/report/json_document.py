@@ -1,138 +1,111 @@
-"""The documents of `--json`: strict, versioned, numbers that are not finite as the strings "nan", "inf", "-inf"."""
+"""The documents of `--json`: strict, versioned, numbers that are not finite as the strings "nan", "inf", "-inf".
+
+What every one has, and a run in them. A document's type stands beside what makes it; `schema.py` makes a JSON Schema
+of it.
+"""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
-from dataclasses import asdict
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any, Literal, TypedDict
 
 from stabkit.report.verdict import legend
-from stabkit.results.chain import gradient_ratio
+from stabkit.results.chain import Chain, gradient_ratio
+from stabkit.results.forecast.model import ForecastJson
+from stabkit.results.outcome import Word
 from stabkit.results.records import jsonable
 from stabkit.spec import RunSpec
 from stabkit.storage.store import Run
-from stabkit.surface.roughness import curvature, negative_curvature, roughness
 
-if TYPE_CHECKING:
-    from stabkit.claims import Finding
-    from stabkit.claims.base import ClaimPlace
-    from stabkit.report.summary import Summary
-    from stabkit.report.verdict.matrix import Matrix
-    from stabkit.storage.surfaces import Surface
-
-SCHEMA = "stabkit/2"
+SCHEMA: Literal["stabkit/2"] = "stabkit/2"
 
 
-def text(body: Any) -> str:
+class Document(TypedDict):
+    """What every document has."""
+
+    schema: Literal["stabkit/2"]
+
+
+def text(body: Mapping[str, Any]) -> str:
     """One document."""
     return json.dumps(jsonable(body), indent=1, allow_nan=False)
 
 
-def sweep(summary: Summary, page: Path) -> str:
-    """A sweep: its report, the sentence that answers, one word a method, condition and depth (of single steps neither),
-    every run with its series, a failed run with its reason, every claim with its verdict, and every surface with its
-    losses."""
-    runs = summary.runs
-    body = {
-        "schema": SCHEMA,
-        "report": str(page),
-        "answer": summary.answer,
-        "cells": cells(summary.matrix),
-        "runs": [series(run) for run in runs]
-        + [{**facts(spec), "outcome": "failed", "reason": reason, "steps": 0} for spec, reason in summary.failed],
-        "claims": [claim(found) for found in summary.claims],
-        **(slopes(runs) if any(run.spec.single_step for run in runs) else {}),
-        **({"surfaces": [surface(one) for one in summary.surfaces]} if summary.surfaces else {}),
-    }
-    return text(body)
+class FactsOfRun(TypedDict):
+    """What a run is."""
+
+    run_id: str
+    spec: RunSpec
+    model: str
+    """The key of its method."""
+    encoder_layers: int
+    decoder_layers: int
+    seed: int
+    alpha_scale: float
+    beta_scale: float
+    warmup: int
 
 
-def cells(verdicts: Matrix) -> list[dict[str, Any]]:
-    """The verdict matrix: one word a method, condition and depth."""
-    return [
-        {
-            "model": row.method,
-            "label": row.label,
-            "condition": row.condition.text,
-            "encoder_layers": cell.layers[0],
-            "decoder_layers": cell.layers[1],
-            "word": legend.said(cell),
-            "p_trains": None if math.isnan(cell.p_trains) else cell.p_trains,
-            "unseen": cell.unseen,
-            "run_ids": list(cell.run_ids),
-        }
-        for row in verdicts.rows
-        for cell in row.cells
-        if cell.run_ids
-    ]
+class EndOfRun(TypedDict):
+    """How a run ended."""
+
+    outcome: Word
+    detail: str
+    steps: int
+    unigram_loss: float
+    """What the best constant predictor loses on the validation batches."""
+    validation_loss: float
+    perplexity: float
+    """Without label smoothing."""
+    token_accuracy: float
+    chain: Chain
+    parameters: int
+    """How many its model holds."""
 
 
-def slopes(runs: Sequence[Run]) -> dict[str, Any]:
-    """Single SGD steps: ‖ΔF‖/η by method, condition and depth, its range over seeds and its rank, 1 the least; and of
-    runs at two rates how far their slopes are apart."""
-    from stabkit.figures.depth import slope  # pandas
+class BleuJson(TypedDict):
+    """How the translations of a run were scored."""
 
-    rows = slope.table(slope.select(runs)).to_dict("records")
-    apart = [{"run": name, "apart": share, "agrees": share <= slope.AGREE} for name, share in slope.agreement(runs)]
-    return {"slopes": [{str(key): value for key, value in row.items()} for row in rows], "slope_agreement": apart}
-
-
-def surface(drawn: Surface) -> dict[str, Any]:
-    """A surface: where it lies, its losses (b down, a across), its path, how rough it is."""
-    return {
-        "surface_id": drawn.surface_id,
-        "spec": drawn.spec.to_json(),
-        "digest": drawn.digest,
-        "loss": drawn.loss.tolist(),
-        "roughness": roughness(drawn.loss),
-        "curvature": curvature(drawn.loss),
-        "negative_curvature": negative_curvature(drawn.loss),
-        "path": {name: column.tolist() for name, column in drawn.path.items()},
-        "facts": dict(drawn.facts),
-    }
+    beam: int
+    length_penalty: float
+    bleu: float
+    signature: str
+    length_ratio: float
+    """Length of the translations over that of the references."""
+    sentences: int
 
 
-def claim(finding: Finding) -> dict[str, Any]:
-    """A claim, its verdict, and what was measured at each place; a command where it is not decided."""
-    return {
-        "id": finding.claim.key,
-        "sentence": finding.claim.sentence,
-        "source": finding.claim.source,
-        "weight": finding.claim.weight,
-        "test": finding.claim.test,
-        "verdict": finding.verdict,
-        "measured": finding.measured,
-        "reason": finding.reason,
-        **({"command": finding.claim.command} if finding.verdict in ("untested", "undecided") else {}),
-        "places": [place(one) for one in finding.places],
-    }
+class RunJson(FactsOfRun, EndOfRun):
+    """A run: what it is, how it ended, its series."""
+
+    forecast: ForecastJson | None
+    digest: str
+    lacks: list[str]
+    """The probes that it was stored without."""
+    step: list[int]
+    """Of `update`, `loss`, `probe_loss`, `grad_first_last_ratio` and `train_nll`."""
+    update: list[float]
+    """‖ΔF‖."""
+    loss: list[float]
+    probe_loss: list[float]
+    grad_first_last_ratio: list[float]
+    validation_step: list[int]
+    """Of `validation`, `validation_nll` and `validation_accuracy`."""
+    validation: list[float]
+    validation_nll: list[float]
+    validation_accuracy: list[float]
+    train_nll: list[float]
+    seconds_a_step: float
+    translations: list[BleuJson]
 
 
-def place(one: ClaimPlace) -> dict[str, Any]:
-    """One place: its number over the seeds, the threshold, the verdict."""
-    return {
-        "where": one.measured.place,
-        "condition": one.measured.condition.text,
-        "steps": one.measured.steps,
-        "seeds": list(one.measured.values),
-        "value": one.value,
-        "low": one.low,
-        "high": one.high,
-        "threshold": asdict(one.threshold),
-        "verdict": one.verdict,
-        "reason": one.reason,
-        "text": one.text,
-    }
-
-
-def facts(spec: RunSpec) -> dict[str, Any]:
+def facts(spec: RunSpec) -> FactsOfRun:
     """What a run is, its whole spec included."""
     return {
         "run_id": spec.run_id,
-        "spec": spec.to_json(),
+        "spec": spec,
         "model": spec.method,
         "encoder_layers": spec.model.encoder_layers,
         "decoder_layers": spec.model.decoder_layers,
@@ -154,19 +127,23 @@ def seconds_a_step(run: Run) -> float:
         return math.nan
 
 
-def ended(run: Run) -> dict[str, Any]:
+def ended(run: Run) -> EndOfRun:
     """How a run ended, by its name in the documents; `parameters` of its model."""
-    outcome = {key: value for key, value in asdict(run.outcome).items() if key not in ("word", "risks", "chain")}
+    outcome = run.outcome
     return {
-        "outcome": run.outcome.word,
-        "detail": legend.detail(run.outcome),
-        **outcome,
-        "chain": asdict(run.outcome.chain),
+        "outcome": outcome.word,
+        "detail": legend.detail(outcome),
+        "steps": outcome.steps,
+        "unigram_loss": outcome.unigram_loss,
+        "validation_loss": outcome.validation_loss,
+        "perplexity": outcome.perplexity,
+        "token_accuracy": outcome.token_accuracy,
+        "chain": outcome.chain,
         "parameters": run.parameters,
     }
 
 
-def series(run: Run) -> dict[str, Any]:
+def series(run: Run) -> RunJson:
     """What a run is, how it ended, and its series: one number a recorded step."""
     loss, validation = run.records["loss"], run.records["validation"]
     gradients = run.records.get("grad_norm")

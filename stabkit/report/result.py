@@ -251,7 +251,7 @@ class TransferResult:
         rows = [
             {"case": case.label, **{name: body[name] for name in names}}
             for case in self.searched.found
-            for body in (valley.to_json(plan.axis) for valley in case.valleys)
+            for body in (dict(valley.to_json(plan.axis)) for valley in case.valleys)
         ]
         return pd.DataFrame(rows, columns=["case", *names])
 

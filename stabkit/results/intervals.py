@@ -6,6 +6,7 @@ import math
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypedDict
 
 T_975 = {1: 12.71, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262}
 T_975 |= {14: 2.145, 19: 2.093, 29: 2.045}
@@ -43,6 +44,14 @@ def wilson(share: float, count: int) -> tuple[float, float]:
     return max(0.0, middle - reach), min(1.0, middle + reach)
 
 
+class IntervalJson(TypedDict):
+    """A number with its 95 % interval; null where it is not finite."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+
+
 @dataclass(frozen=True, slots=True)
 class Interval:
     """A number with its 95 % interval; of one seed NaN at both ends."""
@@ -66,7 +75,7 @@ class Interval:
         """Through an increasing function."""
         return Interval(of(self.value), of(self.low), of(self.high))
 
-    def to_json(self) -> dict[str, float | None]:
+    def to_json(self) -> IntervalJson:
         """Plain JSON values."""
-        names = ("value", "low", "high")
-        return {name: number if math.isfinite(number := getattr(self, name)) else None for name in names}
+        value, low, high = (end if math.isfinite(end) else None for end in (self.value, self.low, self.high))
+        return {"value": value, "low": low, "high": high}

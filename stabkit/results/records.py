@@ -14,7 +14,7 @@ import re
 import zipfile
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -212,11 +212,13 @@ def lacking(each: Iterable[Iterable[str]]) -> str:
 
 
 def jsonable(value: Any) -> Any:
-    """The same with every number that JSON cannot hold as "nan", "inf" or "-inf"."""
+    """The same with every number that JSON cannot hold as "nan", "inf" or "-inf", and dataclasses as their fields."""
     if isinstance(value, Mapping):
         return {key: jsonable(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [jsonable(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
+    if is_dataclass(value) and not isinstance(value, type):
+        return {entry.name: jsonable(getattr(value, entry.name)) for entry in fields(value)}
     return value

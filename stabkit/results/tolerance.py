@@ -11,7 +11,7 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal, TypedDict
 
 from stabkit.results.forecast.logistic import LIKELY
 from stabkit.results.line import log_slope
@@ -78,6 +78,34 @@ class OfSeed:
         return math.inf if self.fails is None else self.passes
 
 
+class SeedBracketJson(TypedDict):
+    """What one seed says."""
+
+    seed: int
+    bracket: tuple[float | None, float | None]
+
+
+class ToleranceJson(TypedDict):
+    """The highest rate of a cell, over seeds."""
+
+    model: str
+    label: str
+    depth: int
+    encoder_layers: int
+    decoder_layers: int
+    hidden: int
+    seeds: list[int]
+    rate: float | None
+    """The median over seeds; null where no or every rate passes, or what lies above has no forecast."""
+    bracket: tuple[float | None, float | None]
+    """The highest rate that passes and the lowest that does not, of the seed in the middle; null for none."""
+    monotone: bool
+    known: bool
+    """Whether the lowest rate that did not pass has a forecast at all."""
+    words: str
+    by_seed: list[SeedBracketJson]
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Tolerance:
     """The highest rate of a cell, over seeds."""
@@ -126,7 +154,7 @@ class Tolerance:
         """`4e-3`, `none above 2e-4`, `above 3e-2`; `out of range` where a limit would be the forecast's own."""
         return height_text(self.middle.height) if self.known else OUT_OF_RANGE
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> ToleranceJson:
         """Plain JSON values."""
         return {
             "model": self.method,
@@ -137,11 +165,11 @@ class Tolerance:
             "hidden": self.hidden,
             "seeds": [one.seed for one in self.seeds],
             "rate": self.rate,
-            "bracket": [self.middle.passes, self.middle.fails],
+            "bracket": (self.middle.passes, self.middle.fails),
             "monotone": self.monotone,
             "known": self.known,
             "words": self.text,
-            "by_seed": [{"seed": one.seed, "bracket": [one.passes, one.fails]} for one in self.seeds],
+            "by_seed": [{"seed": one.seed, "bracket": (one.passes, one.fails)} for one in self.seeds],
         }
 
 
@@ -158,6 +186,25 @@ def of_seed(seed: int, tried: Tried) -> OfSeed:
     below = [p for rate, p in tried.items() if top is not None and rate < top]
     known = above is None or tried[above] is not None
     return OfSeed(seed=seed, passes=top, fails=above, known=known, monotone=all(map(passes, below)))
+
+
+ExponentJson = TypedDict(
+    "ExponentJson",
+    {
+        "model": str,
+        "label": str,
+        "axis": Axis,
+        "p": float,
+        "low": float,
+        "high": float,
+        "seeds": int,
+        "points": int,
+        "left_out": int,
+        "from": float,
+        "to": float,
+    },
+)
+"""A law of the rate; `from` is no name in Python."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -180,7 +227,7 @@ class Exponent:
     ends: tuple[float, float]
     """The least and the greatest that are fitted."""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> ExponentJson:
         """Plain JSON values."""
         return {
             "model": self.method,

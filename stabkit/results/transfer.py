@@ -13,11 +13,11 @@ import math
 import statistics
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal, NotRequired, TypedDict
 
-from stabkit.results.intervals import Interval
+from stabkit.results.intervals import Interval, IntervalJson
 from stabkit.results.line import Line, beyond, line, slope
-from stabkit.results.valley import Axis, Valley, Wanted
+from stabkit.results.valley import Axis, SizeJson, Valley, ValleyJson, Wanted, size_json
 
 Verdict = Literal["carries", "drifts", "cannot tell"]
 SPREAD = 5.0
@@ -27,6 +27,52 @@ LEAST, MOST = 0.001, 0.02
 """Of the loss that a threshold is at least, and at most: seeds that differ by more cannot show that a rate carries."""
 ENOUGH = 3
 """Sizes of several with a best rate that make a law."""
+
+
+class DriftJson(IntervalJson):
+    """p of best ∝ size^p."""
+
+    exponent: float | None
+
+
+class RegretJson(IntervalJson):
+    """Nats lost at the largest by the smallest's best rate."""
+
+    diverges: bool
+
+
+class PredictedJson(SizeJson, IntervalJson):
+    """The best rate at a size that was not tried, by the law."""
+
+    lr: float
+
+
+class UnpredictedJson(SizeJson):
+    """A size of which there is no law."""
+
+    lr: None
+
+
+class ValleysJson(TypedDict):
+    """Every size, by the name of its axis."""
+
+    depths: NotRequired[list[ValleyJson]]
+    widths: NotRequired[list[ValleyJson]]
+
+
+class TransferJson(ValleysJson):
+    """One case over its sizes."""
+
+    model: str
+    label: str
+    verdict: Verdict
+    drift: DriftJson | None
+    regret: RegretJson | None
+    gain: float | None
+    """Nats that the largest loses less than the smallest, each at its best rate."""
+    threshold: float | None
+    """Nats below which a regret is no more than noise."""
+    predicted: list[PredictedJson | UnpredictedJson]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,21 +183,24 @@ class Transfer:
         moves = drift is not None and (drift.low > 0 or drift.high < 0)
         return "drifts" if regret.low > 0 and regret.value > self.threshold and moves else "cannot tell"
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> TransferJson:
         """Plain JSON values."""
-        predicted = {size: self.predicted(size) for size in self.predict}
         drift = self.drift
+        rows = [valley.to_json(self.axis) for valley in self.valleys]
+        valleys: ValleysJson = {"depths": rows} if self.axis == "depth" else {"widths": rows}
         return {
             "model": self.key,
             "label": self.label,
             "verdict": self.verdict,
-            f"{self.axis}s": [valley.to_json(self.axis) for valley in self.valleys],
+            **valleys,
             "drift": {"exponent": drift.to_json()["value"], **drift.to_json()} if drift else None,
             "regret": {**self.regret.to_json(), "diverges": math.isinf(self.regret.value)} if self.regret else None,
             "gain": self.gain if self.valleys[0].found and self.valleys[-1].found else None,
             "threshold": self.threshold if math.isfinite(self.threshold) else None,
-            "predicted": [
-                {self.axis: size, **({"lr": rate.value, **rate.to_json()} if rate else {"lr": None})}
-                for size, rate in predicted.items()
-            ],
+            "predicted": [self._predicted_json(size) for size in self.predict],
         }
+
+    def _predicted_json(self, size: int) -> PredictedJson | UnpredictedJson:
+        rate = self.predicted(size)
+        at = size_json(self.axis, size)
+        return {**at, "lr": rate.value, **rate.to_json()} if rate else {**at, "lr": None}

@@ -18,7 +18,7 @@ import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal, NotRequired, TypedDict
 
 import numpy as np
 
@@ -79,6 +79,43 @@ class Parabola:
     def shared(self) -> float:
         """Half the interval that all minima share, by that of c."""
         return abs(statistics.fmean(self.bottoms.values()) - self.centre) * self.half / self.c
+
+
+class SizeJson(TypedDict):
+    """A depth, or a width."""
+
+    depth: NotRequired[int]
+    width: NotRequired[int]
+
+
+def size_json(axis: Axis, size: int) -> SizeJson:
+    """By the name of its axis."""
+    return {"depth": size} if axis == "depth" else {"width": size}
+
+
+class TriedJson(TypedDict):
+    """One run of a search."""
+
+    lr: float
+    seed: int
+    loss: float | None
+    """null where it diverged."""
+    trains: bool
+
+
+class ValleyJson(SizeJson):
+    """The rates of one size."""
+
+    best: float | None
+    """The best rate, null where there is none; `low` to `high` is its 95 % interval over seeds."""
+    low: float | None
+    high: float | None
+    rim: Literal["", "lowest", "highest"]
+    """Whether the best lies at an end of the rates that are tried."""
+    highest_stable: float | None
+    """The highest rate that trains, by the first seed."""
+    loss: float | None
+    tried: list[TriedJson]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -277,14 +314,14 @@ class Valley:
             self.rungs[i] > self.highest for (i, seed), trial in self.trials.items() if seed == self.seeds[0]
         )
 
-    def to_json(self, axis: Axis) -> dict[str, Any]:
+    def to_json(self, axis: Axis) -> ValleyJson:
         """Plain JSON values."""
-        best = self.best.to_json() if self.best else {"value": None, "low": None, "high": None}
+        best = self.best.to_json() if self.best else None
         return {
-            axis: self.size,
-            "best": best["value"],
-            "low": best["low"],
-            "high": best["high"],
+            **size_json(axis, self.size),
+            "best": best["value"] if best else None,
+            "low": best["low"] if best else None,
+            "high": best["high"] if best else None,
             "rim": self.rim,
             "highest_stable": self.highest,
             "loss": self.loss if self.found else None,

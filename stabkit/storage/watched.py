@@ -15,15 +15,15 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
 from stabkit.errors import StoreError
 from stabkit.results import records
 from stabkit.results.own import cell
-from stabkit.results.own.alarm import Alarm
-from stabkit.results.own.cell import PROBE_VERSION, Facts, ModelCell
+from stabkit.results.own.alarm import Alarm, AlarmJson
+from stabkit.results.own.cell import PROBE_VERSION, Facts, FactsJson, ModelCell
 from stabkit.results.records import Table
 from stabkit.results.typed import typed
 from stabkit.storage import folder
@@ -47,6 +47,17 @@ def identity(name: str) -> str:
     """A folder's name that no other watch has: `gpt-20261125-095038-37c4`."""
     plain = re.sub(r"[^\w.]+", "-", name).strip("-.")[:80] or "watch"
     return f"{plain}-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{secrets.token_hex(2)}"
+
+
+class WatchJson(TypedDict):
+    """A watch of a user's own training."""
+
+    watch_id: str
+    ended: str | None
+    """`closed`, `stopped: why`, or null where nobody closed it."""
+    warnings: list[AlarmJson]
+    facts: FactsJson
+    digest: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +90,7 @@ class Watched:
         """As a run's."""
         return self.cell.records
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> WatchJson:
         """What is known besides the records."""
         return {
             "watch_id": self.watch_id,

@@ -33,6 +33,7 @@ WORDS = [
     "export",
     "fold",
     "methods",
+    "schema",
     "probe",
 ]
 ROWS = [*([word] for word in WORDS), ["audit"], *(["runs", word] for word in ("ls", "show", "verify", "rm"))]

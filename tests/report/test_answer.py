@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from stabkit.report.json_document import cells
 from stabkit.report.provenance import condition
+from stabkit.report.sweep_document import cells
 from stabkit.report.verdict.answer import answer, in_short
 from stabkit.report.verdict.forecast_outcome import forecast_outcome
 from stabkit.report.verdict.matrix import matrix

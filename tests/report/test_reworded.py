@@ -29,7 +29,7 @@ from stabkit.figures.depth import tolerance as tolerance_figure
 from stabkit.figures.shared import depth_fit
 from stabkit.figures.shared.comparison import Condition
 from stabkit.figures.shared.surfaces import Landscape, Ruler
-from stabkit.report import json_document
+from stabkit.report import json_document, sweep_document
 from stabkit.report import tolerance as tolerance_page
 from stabkit.report.own import document as own_document
 from stabkit.report.own import links
@@ -139,8 +139,8 @@ class Skeleton(HTMLParser):
 
 def document(plain: Summary) -> str:
     """What `--json` says of verdicts and claims."""
-    claims = [json_document.claim(finding) for finding in plain.claims]
-    return json_document.text({"cells": json_document.cells(plain.matrix), "claims": claims})
+    claims = [sweep_document.claim(finding) for finding in plain.claims]
+    return json_document.text({"cells": sweep_document.cells(plain.matrix), "claims": claims})
 
 
 def values(document: str) -> Any:
@@ -310,8 +310,8 @@ def of(runs: Sequence[Any], surfaces: Sequence[Surface] = ()) -> tuple[Any, Any,
     """(elements of the page, values of the document, verdicts of the claims) of these runs."""
     summary = summarise(runs, [], surfaces)
     page = render(runs, command="x", surfaces=surfaces)
-    body = json.loads(document(summary)) | json_document.slopes(summary.runs)
-    told = values(json_document.text(body | {"surfaces": [json_document.surface(one) for one in surfaces]}))
+    body = json.loads(document(summary)) | sweep_document.slopes(summary.runs)
+    told = values(json_document.text(body | {"surfaces": [sweep_document.surface(one) for one in surfaces]}))
     verdicts = [(one.claim.key, one.verdict, [p.measured.key for p in one.places]) for one in summary.claims]
     return Skeleton(page).found, told, verdicts
 

@@ -75,13 +75,13 @@ def tolerance(*seeds: tuple[float | None, float | None], depth: int = 6, hidden:
 
 def test_over_seeds_the_middle_counts_and_what_has_no_limit_has_words_and_null() -> None:
     some = tolerance((1e-3, 1.2e-3), (4e-3, 5e-3), (2e-3, 2.4e-3))
-    assert some.rate == 2e-3 and some.text == "2e-3" and some.to_json()["bracket"] == [2e-3, 2.4e-3]
+    assert some.rate == 2e-3 and some.text == "2e-3" and some.to_json()["bracket"] == (2e-3, 2.4e-3)
     none, every = tolerance((None, 2e-4)), tolerance((3e-2, None), (2e-2, 2.5e-2), (3e-2, None))
     assert (
         none.rate is None
         and none.limit == "none"
         and none.text == "none above 2e-4"
-        and none.to_json()["bracket"] == [None, 2e-4]
+        and none.to_json()["bracket"] == (None, 2e-4)
     )
     assert (
         every.rate is None and every.limit == "all" and every.text == "above 3e-2" and every.to_json()["rate"] is None

@@ -3,17 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
-from typing import Any
+from typing import Any, TypedDict
 
 from stabkit import api
 from stabkit.cli import console
 from stabkit.errors import RecipeViolated
-from stabkit.own.audit import Audit
-from stabkit.report.json_document import SCHEMA, text
+from stabkit.own.audit import Audit, AuditRow
+from stabkit.own.audit.case import Violation
+from stabkit.report.json_document import SCHEMA, Document, text
 
 FEW = 3
 """Parameters named of a finding that concerns many."""
+
+
+class OutsideJson(TypedDict):
+    """A matrix outside of all sub-layers."""
+
+    parameter: str
+    shape: tuple[int, ...]
+    std: float
+
+
+class AuditDocument(Document):
+    """`stabkit audit`."""
+
+    factory: str
+    method: str
+    source: str
+    depth: str
+    inputs: str
+    """What the model was run with."""
+    base: str
+    """The base initialisation recognised."""
+    found: tuple[AuditRow, ...]
+    outside: list[OutsideJson]
+    violations: tuple[Violation, ...]
+    notes: tuple[str, ...]
+    """What was not recognised, or not judged."""
 
 
 def audit(given: Mapping[str, Any], *, json: bool) -> None:
@@ -68,7 +94,7 @@ def show(audit: Audit, name: str, *, json: bool) -> None:
     )
 
 
-def _body(audit: Audit, name: str) -> dict[str, object]:
+def _body(audit: Audit, name: str) -> AuditDocument:
     return {
         "schema": SCHEMA,
         "factory": name,
@@ -77,8 +103,8 @@ def _body(audit: Audit, name: str) -> dict[str, object]:
         "depth": audit.depth,
         "inputs": audit.ran,
         "base": audit.base,
-        "found": [asdict(row) for row in audit.rows],
-        "outside": [{"parameter": name, "shape": list(shape), "std": std} for name, shape, std in audit.outside],
-        "violations": [asdict(finding) for finding in audit.findings],
-        "notes": list(audit.notes),
+        "found": audit.rows,
+        "outside": [{"parameter": name, "shape": shape, "std": std} for name, shape, std in audit.outside],
+        "violations": audit.findings,
+        "notes": audit.notes,
     }

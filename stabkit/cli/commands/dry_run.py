@@ -3,15 +3,73 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TypedDict
 
 from stabkit import methods as table
 from stabkit.cli import console
-from stabkit.report.json_document import SCHEMA, text
+from stabkit.report.json_document import SCHEMA, Document, text
 from stabkit.running import cost
 from stabkit.running.plan import Plan
 from stabkit.running.request import Budget
 from stabkit.spec import RunSpec
 from stabkit.storage.store import Run, disk
+
+
+class TimeJson(TypedDict):
+    """An estimate and its bounds."""
+
+    seconds: float
+    seconds_low: float
+    seconds_high: float
+
+
+class CostJson(TimeJson):
+    """What runs would cost."""
+
+    workers: int
+    memory_bytes: float
+    disk_bytes: float
+
+
+class PlanJson(CostJson):
+    """What the runs that are not stored would cost."""
+
+    pace: float
+    """How much longer than estimated the runs in the store took."""
+
+
+class PlannedRunJson(TypedDict):
+    """A run of a plan."""
+
+    run_id: str
+    spec: RunSpec
+    stored: bool
+    parameters: int
+    seconds: float
+    """On one core."""
+
+
+class GridJson(CostJson):
+    """What a grid too large to list would cost."""
+
+    runs: int
+
+
+class PlanDocument(Document):
+    """A grid, run by run."""
+
+    plan: PlanJson
+    runs: list[PlannedRunJson]
+
+
+class GridDocument(Document):
+    """A grid too large to list."""
+
+    plan: GridJson
+
+
+DryRunDocument = PlanDocument | GridDocument
+"""`--dry-run` of what trains a grid, and of `tolerance`: its first round."""
 
 
 def plan(
@@ -30,19 +88,25 @@ def plan(
     memory = workers * max(map(cost.memory, planned.missing), default=0)
     room = sum(map(disk, planned.missing))
     if json:
-        runs = [
+        runs: list[PlannedRunJson] = [
             {
                 "run_id": spec.run_id,
-                "spec": spec.to_json(),
+                "spec": spec,
                 "stored": spec.run_id not in missing,
                 "parameters": table.parameters(spec, texts),
                 "seconds": round(pace * cost.seconds(spec), 1),
             }
             for spec in specs
         ]
-        whole = {"workers": workers, **_time(seconds), "pace": round(pace, 3)}
-        whole |= {"memory_bytes": memory, "disk_bytes": room}
-        console.document(text({"schema": SCHEMA, "plan": whole, "runs": runs}))
+        whole: PlanJson = {
+            "workers": workers,
+            **_time(seconds),
+            "pace": round(pace, 3),
+            "memory_bytes": memory,
+            "disk_bytes": room,
+        }
+        body: PlanDocument = {"schema": SCHEMA, "plan": whole, "runs": runs}
+        console.document(text(body))
         return
     for warning in planned.corrupt:
         console.warn(warning)
@@ -75,14 +139,15 @@ def plan(
 def budget(need: Budget, *, json: bool) -> None:
     """`--dry-run` of a grid too large to list."""
     if json:
-        whole = {
+        whole: GridJson = {
             "runs": need.runs,
             "workers": need.workers,
             **_time(need.seconds),
             "memory_bytes": need.memory,
             "disk_bytes": need.disk,
         }
-        console.document(text({"schema": SCHEMA, "plan": whole}))
+        body: GridDocument = {"schema": SCHEMA, "plan": whole}
+        console.document(text(body))
         return
     console.say(
         f"{need.runs} runs: {cost.span(need.seconds)} on {need.workers} worker{'s' * (need.workers > 1)}, "
@@ -90,7 +155,7 @@ def budget(need: Budget, *, json: bool) -> None:
     )
 
 
-def _time(seconds: float) -> dict[str, float]:
+def _time(seconds: float) -> TimeJson:
     """An estimate and its bounds, for scripts."""
     low, high = cost.bounds(seconds)
     return {"seconds": round(seconds, 1), "seconds_low": round(low, 1), "seconds_high": round(high, 1)}

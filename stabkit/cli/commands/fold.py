@@ -9,10 +9,8 @@ from __future__ import annotations
 import hashlib
 import json as jsonlib
 import math
-from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import NotRequired, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +22,8 @@ from stabkit.model.fold import EPS, Folded, Plain, difference, fold
 from stabkit.model.positions import MAX_POSITIONS
 from stabkit.options import ranges
 from stabkit.report import json_document
-from stabkit.spec import ModelConfig
+from stabkit.report.json_document import Document, text
+from stabkit.spec import ModelConfig, TaskConfig
 from stabkit.storage import folder
 from stabkit.storage.folder import CorruptFolder
 from stabkit.storage.store import Run
@@ -36,12 +35,85 @@ SCHEMA = "stabkit-folded/1"
 DTYPES = ("float64", "float32")
 
 
+class PositionsJson(TypedDict):
+    """The vectors that are added to the embedding."""
+
+    kind: str
+    count: int
+    entries: str
+    rounded_to: str
+
+
+class OmegaRangeJson(TypedDict):
+    """An ω that is a vector (the run itself keeps all its entries)."""
+
+    least: float
+    mean: float
+    most: float
+
+
+class StacksJson(TypedDict):
+    """The layers of torch.nn that the weights are for."""
+
+    encoder: NotRequired[str]
+    decoder: NotRequired[str]
+
+
+class FoldedModel(StacksJson):
+    """What a folded model is: where it comes from, its sizes, and how its outputs follow from its weights."""
+
+    schema: str
+    what: str
+    stabkit: str
+    run_id: str
+    digest: str
+    method: str
+    options: dict[str, str]
+    alpha_scale: float
+    beta_scale: float
+    task: TaskConfig
+    encoder_layers: int
+    decoder_layers: int
+    hidden: int
+    ffn: int
+    heads: int
+    vocab: int
+    norm_first: bool
+    activation: str
+    embedding_factor: float
+    positions: PositionsJson
+    padding_token: int
+    masks: str
+    tied_output: str
+    eps: dict[str, float]
+    omega: dict[str, float | OmegaRangeJson]
+
+
+class FoldedConfig(FoldedModel):
+    """What config.json holds."""
+
+    dtype: str
+    sha256: str
+    """Of model.safetensors."""
+    largest_difference: float
+    """Of the outputs before and after, in float64."""
+    largest_difference_as_saved: float
+    largest_logit: float
+
+
+class FoldDocument(Document):
+    """`stabkit fold`."""
+
+    folder: str
+    config: FoldedConfig
+
+
 def home(out: Path, run: Run) -> Path:
     """Where a run of this output directory goes when it is folded; StoreError where a link stands in the way."""
     return folder.own(folder.own(out, "folded"), run.run_id)
 
 
-def save(run: Run, to: Path, dtype: str = "float64") -> dict[str, Any]:
+def save(run: Run, to: Path, dtype: str = "float64") -> FoldedConfig:
     """Fold a stored run, compare the outputs, and write model.safetensors and config.json into `to`.
 
     Returns what config.json holds. float64 is the default although runs train in float32: the weights that are saved
@@ -61,7 +133,7 @@ def save(run: Run, to: Path, dtype: str = "float64") -> dict[str, Any]:
     data = safetensors(
         {name: np.ascontiguousarray(array) for name, array in rounded.arrays.items()}, metadata={"format": "pt"}
     )
-    config = {
+    config: FoldedConfig = {
         **_config(run, rounded),
         "dtype": dtype,
         "sha256": hashlib.sha256(data).hexdigest(),
@@ -70,15 +142,19 @@ def save(run: Run, to: Path, dtype: str = "float64") -> dict[str, Any]:
         "largest_logit": logit,
     }
     folder.write_file(to / "model.safetensors", data)
-    folder.write_file(to / "config.json", (jsonlib.dumps(config, indent=1, allow_nan=False) + "\n").encode())
+    folder.write_file(to / "config.json", (text(config) + "\n").encode())
     return config
 
 
-def _config(run: Run, folded: Folded) -> dict[str, Any]:
-    """What the model is: where it comes from, its sizes, and how its outputs follow from its weights."""
+def _config(run: Run, folded: Folded) -> FoldedModel:
     spec, config = run.spec, run.spec.model
     label = methods.label_of(spec)
     crossed = "torch.nn.TransformerDecoderLayer" if config.encoder_layers else "torch.nn.TransformerEncoderLayer"
+    stacks: StacksJson = {}
+    if config.encoder_layers:
+        stacks["encoder"] = "torch.nn.TransformerEncoderLayer"
+    if config.decoder_layers:
+        stacks["decoder"] = crossed
     return {
         "schema": SCHEMA,
         "what": f"Post-LN, folded from {label}",
@@ -89,15 +165,14 @@ def _config(run: Run, folded: Folded) -> dict[str, Any]:
         "options": dict(spec.options),
         "alpha_scale": spec.alpha_scale,
         "beta_scale": spec.beta_scale,
-        "task": asdict(spec.task),
+        "task": spec.task,
         "encoder_layers": config.encoder_layers,
         "decoder_layers": config.decoder_layers,
         "hidden": config.hidden,
         "ffn": config.ffn,
         "heads": config.heads,
         "vocab": spec.task.vocab,
-        **({"encoder": "torch.nn.TransformerEncoderLayer"} if config.encoder_layers else {}),
-        **({"decoder": crossed} if config.decoder_layers else {}),
+        **stacks,
         "norm_first": False,
         "activation": "relu",
         "embedding_factor": math.sqrt(config.hidden),
@@ -116,8 +191,7 @@ def _config(run: Run, folded: Folded) -> dict[str, Any]:
     }
 
 
-def _told(omega: NDArray[np.float64]) -> float | dict[str, float]:
-    """An ω as JSON: a number, or of a vector its range and mean (the run itself keeps all its entries)."""
+def _told(omega: NDArray[np.float64]) -> float | OmegaRangeJson:
     if not omega.shape:
         return float(omega)
     return {"least": float(omega.min()), "mean": float(omega.mean()), "most": float(omega.max())}
@@ -149,10 +223,11 @@ def load(where: Path) -> Plain:
     return made
 
 
-def show(config: Mapping[str, Any], to: Path, *, json: bool) -> None:
+def show(config: FoldedConfig, to: Path, *, json: bool) -> None:
     """`stabkit fold`: what was folded, how far the outputs differ, which eps are not everyone's, and where it lies."""
     if json:
-        console.document(json_document.text({"schema": json_document.SCHEMA, "folder": str(to), "config": config}))
+        body: FoldDocument = {"schema": json_document.SCHEMA, "folder": str(to), "config": config}
+        console.document(text(body))
         return
     scales = [omega if isinstance(omega, float) else omega["mean"] for omega in config["omega"].values()]
     console.say(f"{config['run_id']}: {config['what']}")

@@ -2,32 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from stabkit import methods as table
 from stabkit.cli import console
 from stabkit.errors import ContractBroken, UsageError
-from stabkit.methods import constants, formula, support
-from stabkit.methods.base import Method, Role, Site, defined, sites
+from stabkit.methods import constants, formula
+from stabkit.methods.base import Method, Role, Site, sites
+from stabkit.methods.constants import ScaleJson
 from stabkit.methods.groups import group_of
 from stabkit.methods.today import OUT
 from stabkit.methods.wirings import named
 from stabkit.options import model, own
-from stabkit.report.json_document import SCHEMA, text
+from stabkit.report import methods_document
+from stabkit.report.json_document import SCHEMA, Document, text
+from stabkit.report.methods_document import Profiles
 from stabkit.spec import depth_text
 from stabkit.storage.folder import write_file
 
 NAMES = {"query": "W_Q", "key": "W_K", "value": "W_V", "out": "W_O", "up": "W₁", "down": "W₂"}
-PROFILED = (
-    "a sweep's first model: base initialisation xavier_normal, 64-128-2, no dropout; synthetic task, 512 tokens a "
-    "batch, seed 0 (fairseq_uniform, dropout and wider layers give other ω)"
-)
-"""What profiles are read from."""
-Profiles = Mapping[tuple[int, int], Mapping[str, float]]
-"""{(N, M): {site name: ω}}, of a method that profiles, where it alone is asked for."""
+
+
+class CheckJson(TypedDict):
+    """One sentence of the contract."""
+
+    what: str
+    broke: str
+    """"" where it holds."""
+
+
+class MethodsCheckDocument(Document):
+    """`stabkit methods check`."""
+
+    key: str
+    checks: list[CheckJson]
 
 
 def methods(name: str, depths: Sequence[tuple[int, int]], *, json: bool, markdown: str = "") -> None:
@@ -46,9 +56,7 @@ def methods(name: str, depths: Sequence[tuple[int, int]], *, json: bool, markdow
     if markdown:
         pages(chosen, depths, Path(markdown))
     elif json:
-        out = [{"key": key, **one._asdict()} for key, one in OUT.items()] if len(chosen) > 1 else []
-        rows = [_document(each, depths, profiles) for each in chosen]
-        console.document(text({"schema": SCHEMA, "methods": rows, "out": out}))
+        console.document(text(methods_document.methods(chosen, depths, profiles)))
     elif name:
         _one(chosen[0], depths, profiles)
     else:
@@ -75,7 +83,9 @@ def check(word: str, named: str, *, json: bool) -> None:
             console.say(f"{'breaks' if checked.broke else 'holds '}  {checked.what}{why}")
     broken = sum(bool(checked.broke) for checked in lines)
     if json:
-        console.document(text({"schema": SCHEMA, "key": chosen.key, "checks": [asdict(checked) for checked in lines]}))
+        checks: list[CheckJson] = [{"what": checked.what, "broke": checked.broke} for checked in lines]
+        body: MethodsCheckDocument = {"schema": SCHEMA, "key": chosen.key, "checks": checks}
+        console.document(text(body))
     if broken:
         raise ContractBroken(f"{method.label} breaks {broken} of {len(lines)} checks of the contract")
     if not json:
@@ -92,9 +102,9 @@ def _all(chosen: Sequence[Method], depths: Sequence[tuple[int, int]]) -> None:
             for line in _constants(method):
                 console.say(f"    {line}")
             console.say(f"    source: {method.source}")
-            for name, values in _options(method).items():
+            for name, values in methods_document.options(method).items():
                 console.say(f"    option {name}: {', '.join(values)} (default {values[0]})")
-            if carried := _claims(method):
+            if carried := methods_document.claims(method):
                 console.say(f"    claims: {', '.join(claim['id'] for claim in carried)}")
     console.say()
     for n, m in depths:
@@ -162,10 +172,10 @@ def _page(method: Method, depths: Sequence[tuple[int, int]]) -> str:
     lines = [f"# {method.label}", "", f"`{method.key}`, {group_of(method)}. `{formula.text(method)}`", ""]
     lines += [f"- Source: {method.source}"]
     lines += [f"- {line[0].upper()}{line[1:]}" for line in _constants(method)]
-    for name, values in _options(method).items():
+    for name, values in methods_document.options(method).items():
         lines.append(f"- Option `{name}`: {', '.join(f'`{value}`' for value in values)} (the first is the default)")
     lines += [f"- Its own recipe: {words}" for words in _recipe(method)]
-    lines += [f"- `{name}` {line}" for name, line in _able(method)]
+    lines += [f"- `{name}` {line}" for name, line in methods_document.able(method)]
     gains = tuple(NAMES.values())
     head = ("depth", "stack", "sub-layer", "ω (α)", "γ", *gains, "norms, shifts, head scales", "parameters")
     lines += ["", "## Constants", "", "Parameters are those added to Post-LN of the same depth (64-128-2).", ""]
@@ -179,7 +189,7 @@ def _page(method: Method, depths: Sequence[tuple[int, int]]) -> str:
             first = (depth_text(n, m), f"{constants.added(method, n, m):+,}") if i == 0 else ("", "")
             cells = (row["stack"], row["kind"], _shown(row["omega"]), _shown(row["gamma"]), *spans, row["norms"])
             lines.append(f"| {first[0]} | {' | '.join(cells)} | {first[1]} |")
-    if claimed := _claims(method):
+    if claimed := methods_document.claims(method):
         lines += ["", "## Claims that its runs test", ""]
         lines += [f"- `{claim['id']}`: {claim['sentence']} ({claim['source']})" for claim in claimed]
     return "\n".join(lines)
@@ -192,11 +202,11 @@ def _one(method: Method, depths: Sequence[tuple[int, int]], profiles: Profiles) 
     for line in _constants(method, depths):
         console.say(f"  {line}")
     console.say(f"  source: {method.source}")
-    for name, values in _options(method).items():
+    for name, values in methods_document.options(method).items():
         console.say(f"  option {name}: {', '.join(values)} (default {values[0]})")
-    for name, line in (*(("its own recipe:", words) for words in _recipe(method)), *_able(method)):
+    for name, line in (*(("its own recipe:", words) for words in _recipe(method)), *methods_document.able(method)):
         console.say(f"  {name} {line}")
-    for claim in _claims(method):
+    for claim in methods_document.claims(method):
         console.say(f"  claim {claim['id']}: {claim['sentence']} ({claim['source']})")
     console.say()
     for n, m in depths:
@@ -211,43 +221,12 @@ def _one(method: Method, depths: Sequence[tuple[int, int]], profiles: Profiles) 
             rows,
         )
         if profiles:
-            console.say(f"  ω profiled on {PROFILED}")
+            console.say(f"  ω profiled on {methods_document.PROFILED}")
         first, *_ = method_sites = sites(n, m, constants.WIDTH)
         ends = {stack: method.final(stack) or "nothing" for stack in dict.fromkeys(site.stack for site in method_sites)}
         console.say(f"  after the {', after the '.join(f'{stack}: {end}' for stack, end in ends.items())}")
         console.say(f"  embedding × {method.gain(first, 'embedding'):.4f}; wiring: {named(method.wiring)}")
         console.say()
-
-
-def _document(method: Method, depths: Sequence[tuple[int, int]], profiles: Profiles) -> dict[str, Any]:
-    """Everything of one method as JSON values."""
-    return {
-        "key": method.key,
-        "label": method.label,
-        "group": group_of(method),
-        "formula": formula.text(method),
-        "scales": method.constants,
-        "derived_for": list(method.assumes),
-        "source": method.source,
-        "options": _options(method),
-        "recipe": None if method.recipe is None else asdict(method.recipe),
-        "factors": {depth_text(n, m): formula.factors(method, n, m) for n, m in depths if not method.undefined(n, m)},
-        "claims": _claims(method),
-        "able": dict(_able(method)),
-        "wiring": named(method.wiring),
-        "depths": [
-            {"depth": depth_text(n, m), "undefined": reason}
-            if (reason := method.undefined(n, m))
-            else {
-                "depth": depth_text(n, m),
-                "parameters_added": constants.added(method, n, m),
-                "embedding": method.gain(sites(n, m, constants.WIDTH)[0], "embedding"),
-                "constants": constants.of_depth(method, n, m, profiles.get((n, m))),
-                **({"profiled": PROFILED} if profiles else {}),
-            }
-            for n, m in depths
-        ],
-    }
 
 
 def _constants(method: Method, depths: Sequence[tuple[int, int]] = ()) -> list[str]:
@@ -263,33 +242,13 @@ def _out() -> list[str]:
     return [f"{one.label}: `{one.formula}`. It needs {one.needs} ({one.source})." for one in OUT.values()]
 
 
-def _able(method: Method) -> tuple[tuple[str, str], ...]:
-    """(command, what it can do for this method)."""
-    return support.told(method, sites(*defined(method, 6), constants.WIDTH))
-
-
-def _options(method: Method) -> dict[str, tuple[str, ...]]:
-    """The options of a built-in method."""
-    return table.options(method.key) if method.key in table.KEYS else {}
-
-
 def _recipe(method: Method) -> list[str]:
     """Its own recipe and where that is from; nothing where no paper gives one."""
     recipe = method.recipe
     return [] if recipe is None else [f"{table.recipe_words(recipe)} ({recipe.source})"]
 
 
-def _claims(method: Method) -> list[dict[str, str]]:
-    from stabkit.claims import EVERY  # pandas: not for `--help`
-
-    carried = [claim for claim in EVERY if method.key in claim.methods]
-    return [
-        {"id": claim.key, "sentence": claim.sentence, "source": claim.source, "weight": claim.weight}
-        for claim in carried
-    ]
-
-
-def _shown(value: Any) -> str:
+def _shown(value: ScaleJson | str) -> str:
     """ω or γ of a row: its ends, and what it is if not a fixed number."""
     if isinstance(value, str):
         return value

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from stabkit import api
 from stabkit.cli import console
@@ -22,18 +21,74 @@ from stabkit.paper.item import Item
 from stabkit.paper.items import BY_KEY, ITEMS, NOT_HERE, STUDIES
 from stabkit.paper.part import Part
 from stabkit.paper.plan import Asked, Step
-from stabkit.report import json_document
+from stabkit.report.json_document import SCHEMA, Document, text
+from stabkit.report.sweep_document import ClaimJson, claim
 from stabkit.running import cost
 from stabkit.running.request import Request, check
 from stabkit.storage.store import Store
 
 
+class LeftOutJson(TypedDict):
+    """What a small machine cannot rerun."""
+
+    what: str
+    why: str
+
+
+class PaperLsDocument(Document):
+    """`stabkit paper ls`."""
+
+    items: tuple[Item, ...]
+    not_here: list[LeftOutJson]
+
+
+class StepJson(TypedDict):
+    """An item of a plan."""
+
+    item: str
+    runs: int
+    """Those that are not stored, and not of an item before it."""
+    seconds: float
+    fits: bool
+    """Whether it lies within the budget."""
+
+
+class PaperDryRunDocument(Document):
+    """`stabkit paper --dry-run`."""
+
+    plan: list[StepJson]
+    budget_seconds: float | None
+
+
+class PartJson(TypedDict):
+    """An item as it was run."""
+
+    item: str
+    commands: tuple[str, ...]
+    runs: list[str]
+    failed: list[str]
+    stopped: str
+    """Why it was not run to its end; "" where it was."""
+    claims: list[ClaimJson]
+    beside: list[ClaimJson]
+    """Claims of other places, and our own readings."""
+
+
+class PaperDocument(Document):
+    """`stabkit paper`."""
+
+    report: str
+    """The page's path."""
+    items: list[PartJson]
+    beyond_the_budget: list[str]
+
+
 def ls(*, json: bool) -> None:
     """`paper ls`."""
     if json:
-        rows = [dataclasses.asdict(item) for item in ITEMS]
-        body = {"items": rows, "not_here": [{"what": what, "why": why} for what, why in NOT_HERE]}
-        console.document(json_document.text({"schema": json_document.SCHEMA, **body}))
+        left: list[LeftOutJson] = [{"what": what, "why": why} for what, why in NOT_HERE]
+        body: PaperLsDocument = {"schema": SCHEMA, "items": ITEMS, "not_here": left}
+        console.document(text(body))
         return
     for paper in dict.fromkeys(item.paper for item in ITEMS):
         listed = [(item.key, item.name, item.title) for item in ITEMS if item.paper == paper]
@@ -85,7 +140,7 @@ def run(params: Mapping[str, Any], command: str) -> None:
             retry_failed=bool(params["retry_failed"]),
         )
     if params["json"]:
-        console.document(_document(parts, beyond, path))
+        console.document(text(_document(parts, beyond, path)))
     else:
         _verdicts(parts, beyond)
         console.say(f"report: {path}")
@@ -101,10 +156,11 @@ def show(steps: Sequence[Step], refused: Sequence[Part], limit: float | None, *,
     for part in refused:
         console.warn(f"{part.item.key} is left out: {part.stopped}")
     if json:
-        rows = [
+        rows: list[StepJson] = [
             {"item": s.asked.item.key, "runs": s.missing, "seconds": round(s.seconds, 1), "fits": s.fits} for s in steps
         ]
-        console.document(json_document.text({"schema": json_document.SCHEMA, "plan": rows, "budget_seconds": limit}))
+        body: PaperDryRunDocument = {"schema": SCHEMA, "plan": rows, "budget_seconds": limit}
+        console.document(text(body))
         return
     rows_ = [
         (s.asked.item.key, f"{s.asked.item.paper} {s.asked.item.name}", s.missing, cost.duration(s.seconds))
@@ -132,23 +188,21 @@ def _verdicts(parts: Sequence[Part], beyond: Sequence[Step]) -> None:
         console.say(f"not run, beyond the budget: {step.asked.item.key} ({cost.duration(step.seconds)})")
 
 
-def _document(parts: Sequence[Part], beyond: Sequence[Step], path: Path) -> str:
-    rows = [
+def _document(parts: Sequence[Part], beyond: Sequence[Step], path: Path) -> PaperDocument:
+    rows: list[PartJson] = [
         {
             "item": part.item.key,
             "commands": part.commands,
             "runs": [one.run_id for one in part.runs],
             "failed": [spec.run_id for spec, _ in part.failed],
             "stopped": part.stopped,
-            "claims": [json_document.claim(found) for found in part.judged()],
-            "beside": [json_document.claim(part.findings[key]) for key in part.item.beside],
+            "claims": [claim(finding) for finding in part.judged()],
+            "beside": [claim(part.findings[key]) for key in part.item.beside],
         }
         for part in parts
     ]
     left = [step.asked.item.key for step in beyond]
-    return json_document.text(
-        {"schema": json_document.SCHEMA, "report": str(path), "items": rows, "beyond_the_budget": left}
-    )
+    return {"schema": SCHEMA, "report": str(path), "items": rows, "beyond_the_budget": left}
 
 
 PASSED = (
@@ -196,8 +250,8 @@ def ask(item: Item, params: Mapping[str, Any]) -> tuple[Asked, Part]:
     Raises UsageError or CorpusError as the commands themselves would.
     """
     requests, lines, notes = list[Request](), list[str](), list[str]()
-    for text in item.commands:
-        command, options = lines_of.words(text, api.COMMANDS)
+    for line in item.commands:
+        command, options = lines_of.words(line, api.COMMANDS)
         options |= {name: params[name] for name in PASSED if name not in options}
         options |= {name: params[name] for name in REPLACED if params[name]}
         request = api.request(command, {**options, "yes": params["yes"]}, Screen(quiet=params["quiet"]).making)

@@ -14,7 +14,14 @@ from stabkit.cli.signals import Signals
 from stabkit.errors import FailedRuns, StabkitError, Undecided, Unstable
 from stabkit.report import json_document
 from stabkit.report.own import document, links
+from stabkit.report.own.document import BaselineJson
 from stabkit.report.result import CoordinatesResult, ProbeResult
+from stabkit.results.own.forecast import ONE_BATCH
+from stabkit.results.own.judged import Judged
+from stabkit.running.probes import ProbeRequest
+
+RATES = "1e-4,3e-4,1e-3"
+"""Rates that are proposed."""
 
 
 def probe(invocation: Invocation) -> None:
@@ -29,9 +36,9 @@ def probe(invocation: Invocation) -> None:
         return
     held = gate.compared(result, before, file) if before is not None and file else None
     if invocation.flag("json"):
-        body = document.body(result.judged, result.done, result.request, page)
-        against = {"baseline": None if held is None else {"file": held.file, "worse": list(held.worse)}}
-        console.document(json_document.text({"schema": json_document.SCHEMA, **body, **against}))
+        against: BaselineJson | None = None if held is None else {"file": held.file, "worse": list(held.worse)}
+        body = document.body(result.judged, result.done, result.request, page, against)
+        console.document(json_document.text(body))
     else:
         _table(result, page, quiet=invocation.flag("quiet"))
     ends = _ends(result, strict=invocation.flag("strict"), no_fail=invocation.flag("no_fail"))
@@ -57,15 +64,7 @@ def _coordinates(result: CoordinatesResult, *, json: bool, strict: bool) -> None
 
     verdict = result.found.verdict
     if json:
-        body = {
-            "schema": json_document.SCHEMA,
-            "report": str(result.page),
-            "answer": result.verdict,
-            "verdict": verdict,
-            "coordinates": [row.to_json() for row in result.found.rows],
-            "broken": {str(width): step for width, step in result.found.broken.items()},
-        }
-        console.document(json_document.text(body))
+        console.document(json_document.text(document.widths(result.found, result.verdict, result.page)))
     else:
         heads = ("width", *map(str, page.widths(result.found)), "exponent", "verdict")
         console.table(
@@ -124,4 +123,18 @@ def _table(result: ProbeResult, page: Path, *, quiet: bool) -> None:
     console.paragraph(result.verdict)
     console.say(f"report: {page}")
     if not quiet:
-        console.say(f"next: {links.following(judged, result.request)}")
+        console.say(f"next: {_following(judged, result.request)}")
+
+
+def _following(judged: Judged, asked: ProbeRequest) -> str:
+    """What to do next: the change that mends it, a command, two lines of a training."""
+    worst = judged.worst
+    if judged.cure is not None:
+        return judged.cure.code
+    if ONE_BATCH in worst.forecast.axes:
+        return "return (model, loss) from the factory, with a new batch at each step in loss(model, step); probe again"
+    if worst.word in ("likely stuck", "open") and len(judged.verdicts) == 1:
+        depths = ",".join(str(depth) for depth in asked.depths if depth is not None)
+        given = f" --depths {depths}" if depths else ""
+        return f"stabkit probe {asked.factory}{given} --lr {RATES}  # does the rate break it, or the depth?"
+    return "watch = stabkit.watch(model, optimizer) before your loop, watch.close() after it"

@@ -6,13 +6,24 @@ import json as jsonlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Literal, TypedDict
 
 from stabkit import spec
 from stabkit.cli import console
 from stabkit.errors import StoreError
 from stabkit.options import stored
-from stabkit.report.json_document import SCHEMA, ended, facts, seconds_a_step, series, text
+from stabkit.report.json_document import (
+    SCHEMA,
+    Document,
+    EndOfRun,
+    FactsOfRun,
+    RunJson,
+    ended,
+    facts,
+    seconds_a_step,
+    series,
+    text,
+)
 from stabkit.storage import locks
 from stabkit.storage.folder import OldFolder
 from stabkit.storage.index import ListedRun
@@ -20,17 +31,101 @@ from stabkit.storage.shelf import Shelf
 from stabkit.storage.store import Run, Store
 from stabkit.storage.surfaces import SURFACE
 from stabkit.storage.translations import TRANSLATION
-from stabkit.storage.watched import Watched, WatchShelf
+from stabkit.storage.watched import Watched, WatchJson, WatchShelf
 
 MANY = 200
 """Rows from which on a table's lines take longer to lay out than the runs to find."""
 NOT_OF_A_WATCH = {"factory", "depth", "lr", "seed", "start"}
 
 
+class ListedRunJson(FactsOfRun, EndOfRun):
+    """A run, without its series."""
+
+    digest: str
+
+
+class RunsLsDocument(Document):
+    """`stabkit runs ls`."""
+
+    runs: list[ListedRunJson]
+    watches: list[WatchJson]
+
+
+class ShownRunDocument(Document, RunJson):
+    """Of a run."""
+
+    environment: dict[str, Any]
+    """Where it ran, and how long."""
+    files: dict[str, str]
+    """{sha256: text} of the user's own files that it used."""
+
+
+class TableJson(TypedDict):
+    """What one probe recorded."""
+
+    steps: list[int]
+    sites: list[str]
+    values: list[list[float]]
+    """A row a step, a column a site."""
+
+
+class ShownWatchDocument(Document, WatchJson):
+    """Of a watch."""
+
+    records: dict[str, TableJson]
+
+
+RunsShowDocument = ShownRunDocument | ShownWatchDocument
+"""`stabkit runs show`."""
+
+State = Literal["sound", "old", "corrupt"]
+
+
+class StateJson(TypedDict):
+    """Whether a folder is as it was written."""
+
+    state: State
+    reason: str
+
+
+class RunState(StateJson):
+    """Of a run."""
+
+    run_id: str
+
+
+class SurfaceState(StateJson):
+    """Of a surface."""
+
+    surface_id: str
+
+
+class TranslationState(StateJson):
+    """Of a translation."""
+
+    translation_id: str
+
+
+class WatchState(StateJson):
+    """Of a watch."""
+
+    watch_id: str
+
+
+class RunsVerifyDocument(Document):
+    """`stabkit runs verify`."""
+
+    runs: list[RunState]
+    surfaces: list[SurfaceState]
+    translations: list[TranslationState]
+    watches: list[WatchState]
+
+
 def listing_as_json(runs: Sequence[Run], watches: Sequence[Watched]) -> None:
     """`runs ls --json`."""
-    rows = [{**facts(run.spec), **ended(run), "digest": run.digest} for run in runs]
-    console.document(text({"schema": SCHEMA, "runs": rows, "watches": [watch.to_json() for watch in watches]}))
+    rows: list[ListedRunJson] = [{**facts(run.spec), **ended(run), "digest": run.digest} for run in runs]
+    body: RunsLsDocument = {"schema": SCHEMA, "runs": rows, "watches": [watch.to_json() for watch in watches]}
+    console.document(text(body))
 
 
 def listing(lines: Sequence[ListedRun], watches: Sequence[Watched], bleu: Mapping[str, Sequence[float]]) -> None:
@@ -71,26 +166,27 @@ def in_progress(store: Store) -> None:
 def verify(store: Store, *, json: bool) -> None:
     """`runs verify`: the state of every run and surface, sound or why not; raises StoreError when one is corrupt."""
     shelf, translated, watched = Shelf(SURFACE, store.out), Shelf(TRANSLATION, store.out), WatchShelf(store.out)
-    runs = [(name, *_state(store.load, name)) for name in store.ids()]
-    surfaces = [(name, *_state(shelf.load, name)) for name in shelf.ids()]
-    translations = [(name, *_state(translated.load, name)) for name in translated.ids()]
-    watches = [(name, *_state(watched.load, name)) for name in watched.ids()]
-    kinds = (
-        ("runs", "run_id", runs),
-        ("surfaces", "surface_id", surfaces),
-        ("translations", "translation_id", translations),
-        ("watches", "watch_id", watches),
-    )
+    kinds = {
+        "runs": [(name, _state(store.load, name)) for name in store.ids()],
+        "surfaces": [(name, _state(shelf.load, name)) for name in shelf.ids()],
+        "translations": [(name, _state(translated.load, name)) for name in translated.ids()],
+        "watches": [(name, _state(watched.load, name)) for name in watched.ids()],
+    }
     if json:
-        body = {
-            kind: [{key: name, "state": state, "reason": reason} for name, state, reason in rows]
-            for kind, key, rows in kinds
+        body: RunsVerifyDocument = {
+            "schema": SCHEMA,
+            "runs": [{"run_id": name, **state} for name, state in kinds["runs"]],
+            "surfaces": [{"surface_id": name, **state} for name, state in kinds["surfaces"]],
+            "translations": [{"translation_id": name, **state} for name, state in kinds["translations"]],
+            "watches": [{"watch_id": name, **state} for name, state in kinds["watches"]],
         }
-        console.document(text({"schema": SCHEMA, **body}))
+        console.document(text(body))
     else:
-        for name, state, reason in (row for *_, rows in kinds for row in rows):
-            console.say(f"{state:8} {name}{'  ' + reason if reason else ''}")
-    counted = [(sum(state == "corrupt" for _, state, _ in rows), len(rows), kind) for kind, _, rows in kinds if rows]
+        for name, state in (row for rows in kinds.values() for row in rows):
+            console.say(f"{state['state']:8} {name}{'  ' + state['reason'] if state['reason'] else ''}")
+    counted = [
+        (sum(state["state"] == "corrupt" for _, state in rows), len(rows), kind) for kind, rows in kinds.items() if rows
+    ]
     if any(corrupt for corrupt, _, _ in counted):
         words = [f"{corrupt} of {count} {kind}" for corrupt, count, kind in counted]
         raise StoreError(
@@ -98,15 +194,14 @@ def verify(store: Store, *, json: bool) -> None:
         )
 
 
-def _state(load: Callable[[str], object], name: str) -> tuple[str, str]:
-    """(`sound` | `old` | `corrupt`, why)."""
+def _state(load: Callable[[str], object], name: str) -> StateJson:
     try:
         load(name)
     except OldFolder as error:
-        return "old", str(error)
+        return {"state": "old", "reason": str(error)}
     except StoreError as error:
-        return "corrupt", str(error)
-    return "sound", ""
+        return {"state": "corrupt", "reason": str(error)}
+    return {"state": "sound", "reason": ""}
 
 
 def show(run: Run | Watched, *, json: bool) -> None:
@@ -115,8 +210,13 @@ def show(run: Run | Watched, *, json: bool) -> None:
         _show_watch(run, json=json)
         return
     if json:
-        more = {"environment": dict(run.environment), "files": dict(run.texts)}
-        console.document(text({"schema": SCHEMA, **series(run), **more}))
+        body: ShownRunDocument = {
+            "schema": SCHEMA,
+            **series(run),
+            "environment": dict(run.environment),
+            "files": dict(run.texts),
+        }
+        console.document(text(body))
         return
     console.say(run.run_id)
     console.say(f"  {run.path}")
@@ -147,11 +247,12 @@ def show(run: Run | Watched, *, json: bool) -> None:
 
 def _show_watch(watched: Watched, *, json: bool) -> None:
     if json:
-        records = {
+        records: dict[str, TableJson] = {
             probe: {"steps": table.steps.tolist(), "sites": list(table.sites), "values": table.values.tolist()}
             for probe, table in watched.records.items()
         }
-        console.document(text({"schema": SCHEMA, **watched.to_json(), "records": records}))
+        body: ShownWatchDocument = {"schema": SCHEMA, **watched.to_json(), "records": records}
+        console.document(text(body))
         return
     console.say(watched.watch_id)
     console.say(f"  {'ended':24} {watched.ended or 'not closed'}")

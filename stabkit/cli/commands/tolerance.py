@@ -11,9 +11,28 @@ from stabkit.cli.commands import dry_run, train
 from stabkit.cli.progress import Screen
 from stabkit.errors import FailedRuns
 from stabkit.report import json_document
+from stabkit.report.json_document import Document, FactsOfRun, RunJson
 from stabkit.report.result import ToleranceResult
-from stabkit.results.tolerance import Exponent, Tolerance
+from stabkit.results.tolerance import Exponent, ExponentJson, Tolerance, ToleranceJson
 from stabkit.running import cost, tolerance
+
+
+class FailedOfSearch(FactsOfRun):
+    """A run that has no result: the search of its cell ended there."""
+
+    reason: str
+
+
+class ToleranceDocument(Document):
+    """`stabkit tolerance`."""
+
+    report: str
+    """The page's path."""
+    answer: str
+    tolerance: list[ToleranceJson]
+    exponents: list[ExponentJson]
+    runs: list[RunJson]
+    failed: list[FailedOfSearch]
 
 
 def tolerated(invocation: Invocation) -> None:
@@ -28,7 +47,7 @@ def tolerated(invocation: Invocation) -> None:
     result: ToleranceResult = train.followed(api.tolerance, invocation, rounds=True)
     searched, path = result.searched, result.page
     if invocation.flag("json"):
-        body = {
+        body: ToleranceDocument = {
             "schema": json_document.SCHEMA,
             "report": str(path),
             "answer": result.verdict,

@@ -107,7 +107,9 @@ def show(result: SweepResult, then: Callable[[Sequence[Run]], str], *, json: boo
 
     trained, summary = result.trained, result.summary
     if json:
-        console.document(json_document.sweep(summary, result.page))
+        from stabkit.report import sweep_document  # likewise
+
+        console.document(json_document.text(sweep_document.sweep(summary, result.page)))
     else:
         tables.slopes(trained.runs)
         tables.verdict(summary)

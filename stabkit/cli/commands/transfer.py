@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NotRequired, TypedDict
+
 from stabkit import api
 from stabkit.cli import console
 from stabkit.cli.command import Invocation
@@ -10,8 +12,49 @@ from stabkit.cli.progress import Screen
 from stabkit.errors import FailedRuns, Unstable
 from stabkit.options import transfer as options
 from stabkit.report import json_document
+from stabkit.report.json_document import Document
 from stabkit.report.result import TransferResult
+from stabkit.results.transfer import TransferJson
 from stabkit.running import cost, transfer
+
+
+class LostRunJson(TypedDict):
+    """A run that has no result: the search at its size ended there."""
+
+    run: str
+    reason: str
+
+
+class TransferDocument(Document):
+    """`stabkit transfer` of several methods."""
+
+    report: str
+    """The page's path."""
+    answer: str
+    cases: list[TransferJson]
+    left: int
+    """Runs that come next, where the budget is used up."""
+    notes: list[str]
+    failed: list[LostRunJson]
+
+
+class OneTransferDocument(TransferDocument, TransferJson):
+    """`stabkit transfer` of one method or model: its case once more, key by key."""
+
+
+AnyTransferDocument = OneTransferDocument | TransferDocument
+"""`stabkit transfer`."""
+
+
+class TransferDryRunDocument(Document):
+    """`stabkit transfer --dry-run`."""
+
+    runs: int
+    """About how many."""
+    rates: list[float]
+    depths: NotRequired[list[int]]
+    widths: NotRequired[list[int]]
+    seeds: list[int]
 
 
 def carried(invocation: Invocation) -> None:
@@ -27,17 +70,17 @@ def carried(invocation: Invocation) -> None:
     searched, path = result.searched, result.page
     if invocation.flag("json"):
         cases = [case.to_json() for case in searched.found]
-        body = {
+        body: TransferDocument = {
             "schema": json_document.SCHEMA,
             "report": str(path),
             "answer": result.verdict,
-            **(cases[0] if len(cases) == 1 else {}),
             "cases": cases,
             "left": searched.left,
             "notes": list(searched.notes),
             "failed": [{"run": run, "reason": reason} for run, reason in searched.failed],
         }
-        console.document(json_document.text(body))
+        whole: AnyTransferDocument = {**body, **cases[0]} if len(cases) == 1 else body
+        console.document(json_document.text(whole))
     else:
         _table(result)
         console.say(f"report: {path}")
@@ -59,9 +102,15 @@ def _plan(invocation: Invocation) -> None:
         one = sum(map(cost.seconds, asked.cells.values())) / len(plan.seeds)
         span = f", {cost.span(one * transfer.runs_a_size(plan) / asked.request.place.workers)}"
     count = len(plan.cases) * len(plan.sizes) * transfer.runs_a_size(plan)
-    body = {"runs": count, "rates": list(plan.rungs), f"{plan.axis}s": list(plan.sizes), "seeds": list(plan.seeds)}
     if invocation.flag("json"):
-        console.document(json_document.text({"schema": json_document.SCHEMA, **body}))
+        body: TransferDryRunDocument = {
+            "schema": json_document.SCHEMA,
+            "runs": count,
+            "rates": list(plan.rungs),
+            "seeds": list(plan.seeds),
+        }
+        body["depths" if plan.axis == "depth" else "widths"] = list(plan.sizes)
+        console.document(json_document.text(body))
     else:
         ends = f"{plan.rungs[0]:g} to {plan.rungs[-1]:g}"
         console.say(f"about {count} runs of {plan.steps} updates{span}; rates from {ends}")

@@ -1,32 +1,102 @@
-"""The `--json` document of a probe of a user's model."""
+"""The `--json` documents of a user's model: of a probe, and of a probe over width."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
-from stabkit.report.own.links import anatomy, answer, notes
-from stabkit.results.own.cell import ModelCell
+from stabkit.report.json_document import SCHEMA, Document
+from stabkit.report.own.links import FoundJson, anatomy, answer, notes
+from stabkit.results.forecast.logistic import Word
+from stabkit.results.own.cell import Broke, Facts, ModelCell
+from stabkit.results.own.coordinates import CoordinateJson, Coordinates
+from stabkit.results.own.cure import Cure
+from stabkit.results.own.forecast import OwnForecastJson
 from stabkit.results.own.judged import Judged
+from stabkit.results.own.link import LinkJson
+from stabkit.results.own.verdict import RateJson
+from stabkit.results.transfer import Verdict
 
 if TYPE_CHECKING:
     from stabkit.running.plan import Done
     from stabkit.running.probes import ProbeRequest, ProbeSpec
 
 
-def body(judged: Judged, done: Done[ProbeSpec, ModelCell], asked: ProbeRequest, path: Path) -> dict[str, Any]:
-    """The `--json` document, without its schema."""
+class ProbePlaceJson(TypedDict):
+    """Where a model was probed."""
 
-    def place(cell: Any) -> dict[str, Any]:
+    depth: int | None
+    lr: float | None
+    """null: the optimiser's own."""
+    seed: int
+
+
+class ProbedCellJson(ProbePlaceJson):
+    """A model at one depth, rate and seed."""
+
+    broke: Broke | None
+    digest: str
+
+
+class LostCellJson(ProbePlaceJson):
+    """One without a result."""
+
+    reason: str
+    log: str
+    """The file with the traceback."""
+
+
+class BaselineJson(TypedDict):
+    """What `--baseline` says."""
+
+    file: str
+    worse: list[str]
+
+
+class ProbeDocument(Document):
+    """`stabkit probe`."""
+
+    report: str
+    """The page's path."""
+    answer: str
+    forecast: OwnForecastJson
+    """Of the worst rate, as `links`."""
+    cures: tuple[Cure, ...]
+    """Changes in the order in which they were tried."""
+    factory: str
+    depths: list[int]
+    seeds: list[int]
+    steps: int
+    links: dict[str, LinkJson]
+    verdict: Word
+    """The forecast of the worst rate, or worse where a link fails."""
+    rates: list[RateJson]
+    found: list[FoundJson]
+    notes: list[str]
+    cells: list[ProbedCellJson]
+    failed: list[LostCellJson]
+    baseline: BaselineJson | None
+
+
+def body(
+    judged: Judged,
+    done: Done[ProbeSpec, ModelCell],
+    asked: ProbeRequest,
+    path: Path,
+    baseline: BaselineJson | None = None,
+) -> ProbeDocument:
+    """That of a probe."""
+
+    def place(cell: Facts | ProbeSpec) -> ProbePlaceJson:
         return {"depth": cell.depth, "lr": cell.lr or None, "seed": cell.seed}
 
     worst = judged.worst
     return {
+        "schema": SCHEMA,
         "report": str(path),
         "answer": answer(judged),
         "forecast": worst.forecast.to_json(),
-        "cures": [own.to_json() for own in judged.cures],
+        "cures": judged.cures,
         "factory": asked.factory,
         "depths": sorted({c.facts.depth for c in judged.cells if c.facts.depth is not None}),
         "seeds": sorted({c.facts.seed for c in judged.cells}),
@@ -36,9 +106,31 @@ def body(judged: Judged, done: Done[ProbeSpec, ModelCell], asked: ProbeRequest, 
         "rates": [verdict.to_json() for verdict in judged.verdicts],
         "found": anatomy(judged.cells),
         "notes": notes(judged.cells),
-        "cells": [
-            {**place(c.facts), "broke": asdict(c.facts.broke) if c.facts.broke else None, "digest": c.digest}
-            for c in judged.cells
-        ],
+        "cells": [{**place(c.facts), "broke": c.facts.broke, "digest": c.digest} for c in judged.cells],
         "failed": [{**place(spec), "reason": lost.reason, "log": lost.log} for spec, lost in done.lost],
+        "baseline": baseline,
+    }
+
+
+class WidthsDocument(Document):
+    """`stabkit probe --widths`."""
+
+    report: str
+    """The page's path."""
+    answer: str
+    verdict: Verdict
+    coordinates: list[CoordinateJson]
+    broken: dict[str, int]
+    """{width: the update by which a number was lost with some seed}."""
+
+
+def widths(found: Coordinates, sentence: str, path: Path) -> WidthsDocument:
+    """That of a probe over width; `sentence`: its answer."""
+    return {
+        "schema": SCHEMA,
+        "report": str(path),
+        "answer": sentence,
+        "verdict": found.verdict,
+        "coordinates": [row.to_json() for row in found.rows],
+        "broken": {str(width): step for width, step in found.broken.items()},
     }

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
 from stabkit.figures.shared.words import listed, plain, short
 from stabkit.results.forecast.logistic import word
@@ -30,9 +30,6 @@ from stabkit.results.own.measured import TOP, UPDATES
 from stabkit.results.own.series import uneven
 from stabkit.results.own.verdict import Verdict
 from stabkit.results.words import fitting, law, scientific, updates
-
-if TYPE_CHECKING:
-    from stabkit.running.probes import ProbeRequest
 
 NAMES = {
     "gradient": "Gradient",
@@ -256,24 +253,6 @@ def cures(judged: Judged) -> list[dict[str, str]]:
     ]
 
 
-def following(judged: Judged, asked: ProbeRequest) -> str:
-    """What to do next: the change that mends it, a command, two lines of a training."""
-    worst = judged.worst
-    if judged.cure is not None:
-        return judged.cure.code
-    if ONE_BATCH in worst.forecast.axes:
-        return "return (model, loss) from the factory, with a new batch at each step in loss(model, step); probe again"
-    if worst.word in ("likely stuck", "open") and len(judged.verdicts) == 1:
-        depths = ",".join(str(depth) for depth in asked.depths if depth is not None)
-        given = f" --depths {depths}" if depths else ""
-        return f"stabkit probe {asked.factory}{given} --lr {RATES}  # does the rate break it, or the depth?"
-    return "watch = stabkit.watch(model, optimizer) before your loop, watch.close() after it"
-
-
-RATES = "1e-4,3e-4,1e-3"
-"""Rates that are proposed."""
-
-
 def rates(judged: Judged) -> list[dict[str, Any]]:
     """A table a rate: every link with its verdict, its exponent and its number at each depth."""
     return [_rate(verdict, judged) for verdict in judged.verdicts]
@@ -361,25 +340,35 @@ def _with_depth(link: LinkVerdict) -> str:
     return "–, one seed" if link.fit.vague else law(link.fit)
 
 
-def anatomy(cells: Sequence[ModelCell]) -> list[dict[str, str]]:
+class FoundJson(TypedDict):
+    """What was found at one depth, in words."""
+
+    depth: str
+    model: str
+    parameters: str
+    stacks: str
+    found: str
+    kinds: str
+    span: str
+
+
+def anatomy(cells: Sequence[ModelCell]) -> list[FoundJson]:
     """What was found at each depth: stacks, sub-layers by kind."""
-    rows: dict[int | None, dict[str, str]] = {}
+    rows: dict[int | None, FoundJson] = {}
     for cell in cells:
         kinds: dict[str, int] = {}
         for sublayer in cell.facts.sublayers:
             kinds[sublayer.kind] = kinds.get(sublayer.kind, 0) + 1
-        rows.setdefault(
-            cell.facts.depth,
-            {
-                "depth": str(cell.facts.depth or "–"),
-                "model": plain(cell.facts.model),
-                "parameters": f"{cell.facts.parameters:,}",
-                "stacks": ", ".join(cell.stacks),
-                "found": plain(cell.facts.how),
-                "kinds": listed(*(f"{count} {kind}" for kind, count in kinds.items())),
-                "span": plain(f"{cell.facts.sublayers[0].name} … {cell.facts.sublayers[-1].name}"),
-            },
-        )
+        row: FoundJson = {
+            "depth": str(cell.facts.depth or "–"),
+            "model": plain(cell.facts.model),
+            "parameters": f"{cell.facts.parameters:,}",
+            "stacks": ", ".join(cell.stacks),
+            "found": plain(cell.facts.how),
+            "kinds": listed(*(f"{count} {kind}" for kind, count in kinds.items())),
+            "span": plain(f"{cell.facts.sublayers[0].name} … {cell.facts.sublayers[-1].name}"),
+        }
+        rows.setdefault(cell.facts.depth, row)
     return list(rows.values())
 
 

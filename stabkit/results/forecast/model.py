@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
@@ -53,6 +53,22 @@ FIXED = (
 """What is the same in all of the corpus: a run that has it otherwise is out of range."""
 
 
+class ForecastJson(TypedDict):
+    """What sixteen updates say of a run."""
+
+    word: Word
+    p_trains: float | None
+    """null where it is out of range."""
+    features: dict[str, float]
+    """The links' numbers."""
+    axes: list[str]
+    """Along which it lies out of range."""
+    corpus: str
+    """sha256 of the rows that the coefficients were fitted on."""
+    unseen: bool
+    """Whether the fit has no run of its method."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Forecast:
     """What sixteen updates say of a run."""
@@ -69,7 +85,7 @@ class Forecast:
     unseen: bool = False
     """Whether the fit has no run of its method."""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> ForecastJson:
         """Plain JSON values."""
         return {
             "word": self.word,

@@ -26,7 +26,7 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypedDict
 
 from stabkit.results.own.cell import Sublayer
 from stabkit.results.own.cure import BY_KEY
@@ -58,6 +58,17 @@ RISEN = 3.0
 """The loss over the first one."""
 
 
+class AlarmJson(TypedDict):
+    """A warning of a watch."""
+
+    step: int
+    link: str
+    sentence: str
+    advice: str
+    """The change to try; "" where none is known."""
+    numbers: dict[str, float]
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Alarm:
     """One warning."""
@@ -77,7 +88,7 @@ class Alarm:
         """When, what and what to try, in a line."""
         return "; ".join(filter(None, (f"update {self.step}: {self.sentence}", self.advice)))
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> AlarmJson:
         return {
             "step": self.step,
             "link": self.link,

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import MISSING, asdict, dataclass, fields
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -117,13 +117,17 @@ class Facts:
         """Bytes that the records can have: sixteen tables of a row an update, and of those of a ramp."""
         return 8 * 16 * (self.steps + 4096) * (8 * len(self.sublayers) + 64)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> FactsJson:
         """Fields that have their default are left out: what 1.0.0 stored, which lacks them, is written as it was."""
         body = asdict(self)
         plain = {own.name: own.default for own in fields(self) if own.default is not MISSING}
         if body["broke"] is not None and not self.broke.detail:  # type: ignore[union-attr]
             del body["broke"]["detail"]
         return {name: value for name, value in body.items() if name not in plain or getattr(self, name) != plain[name]}
+
+
+FactsJson = Annotated[dict[str, Any], Facts]
+"""Facts without the fields that are at their defaults."""
 
 
 def facts(body: Mapping[str, Any]) -> Facts:

@@ -9,16 +9,34 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict
 
 from stabkit.errors import UsageError
-from stabkit.results.intervals import Interval
+from stabkit.results.intervals import Interval, IntervalJson
 from stabkit.results.line import slope
 from stabkit.results.own.cell import ModelCell
 from stabkit.results.transfer import Verdict
 
 LEVEL = 0.25
 """An exponent below it counts as none: twice the width changes a size by less than a fifth."""
+
+
+class WidthSizeJson(TypedDict):
+    """A size at one width."""
+
+    width: int
+    size: float
+    """Geometric mean over seeds."""
+
+
+class CoordinateJson(TypedDict):
+    """One size over width."""
+
+    coordinate: str
+    verdict: Verdict
+    exponent: IntervalJson | None
+    """p of size ∝ width^p."""
+    sizes: list[WidthSizeJson]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,9 +61,9 @@ class Coordinate:
             return "carries"
         return "drifts" if self.law.low > LEVEL or self.law.high < -LEVEL else "cannot tell"
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> CoordinateJson:
         """Plain JSON values."""
-        sizes = [{"width": width, "size": size} for width, size in self.sizes.items()]
+        sizes: list[WidthSizeJson] = [{"width": width, "size": size} for width, size in self.sizes.items()]
         law = self.law.to_json() if self.law else None
         return {"coordinate": self.key, "verdict": self.verdict, "exponent": law, "sizes": sizes}
 

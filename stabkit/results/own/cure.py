@@ -9,8 +9,7 @@ together.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from stabkit.results.forecast.logistic import Word
 from stabkit.results.own.cell import Facts, ModelCell
@@ -112,10 +111,6 @@ class Cure:
     def marked(self) -> str:
         """Its lines as code in a sentence."""
         return " and ".join(f"`{line}`" for line in self.code.splitlines())
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON values."""
-        return asdict(self)
 
 
 AND = "+"

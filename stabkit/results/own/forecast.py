@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 
@@ -137,6 +137,26 @@ class Record:
     trained: int
 
 
+class OwnForecastJson(TypedDict):
+    """The forecast of a user's model."""
+
+    word: Word
+    probability: float | None
+    """That it trains, the mean over seeds; null where it is out of range."""
+    depth: int | None
+    """At which it was asked: the deepest."""
+    n: int
+    """Held-out models that were given a probability in `bin`."""
+    right: int
+    """Those of them of which the word was right."""
+    bin: tuple[float, float] | None
+    axes: list[str]
+    """Along which it lies out of range."""
+    warmup: int
+    corpus: str
+    """sha256 of what the forecast was fitted on."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OwnForecast:
     """What the updates and the ramp say of a model."""
@@ -163,7 +183,7 @@ class OwnForecast:
             return 0
         return self.record.n - self.record.trained if self.word == "likely stuck" else self.record.trained
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> OwnForecastJson:
         """Plain JSON values; `right` of `n` models that were told a probability in `bin`."""
         record = self.record
         return {
@@ -172,7 +192,7 @@ class OwnForecast:
             "depth": self.depth,
             "n": record.n if record else 0,
             "right": self.right,
-            "bin": [record.low, record.high] if record else None,
+            "bin": (record.low, record.high) if record else None,
             "axes": list(self.axes),
             "warmup": self.warmup,
             "corpus": self.corpus,

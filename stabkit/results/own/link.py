@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal, TypedDict
 
 from stabkit.results.depth_fit import DepthFit
 from stabkit.results.own.forecast import Healthy
@@ -23,6 +23,32 @@ class Evidence:
     value: float
     """Geometric mean over seeds."""
     seeds: tuple[float, ...]
+
+
+class LinkJson(TypedDict):
+    """One link of the chain."""
+
+    verdict: Word
+    certain: bool
+    """Whether a model does not train for certain where this fails; else it is never more than `open`."""
+    why: str
+    level: float
+    """Its number at the deepest."""
+    exponent: float | None
+    """Of its law in depth."""
+    interval: tuple[float, float] | None
+    fit: Literal["exponential", "power"] | None
+    factor: float | None
+    """A layer, where the law is exponential."""
+    factor_interval: tuple[float, float] | None
+    saturated: bool
+    limit: float
+    """That which decided, or would."""
+    step: int
+    """Of the level."""
+    evidence: tuple[Evidence, ...]
+    healthy: Healthy | None
+    """The level among models that train."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,7 +74,7 @@ class LinkVerdict:
     healthy: Healthy | None = None
     """The level among models that train; None where that is not known."""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> LinkJson:
         fit = self.fit
         return {
             "verdict": self.verdict,
@@ -56,15 +82,15 @@ class LinkVerdict:
             "why": self.why,
             "level": self.level,
             "exponent": fit.exponent if fit else None,
-            "interval": [fit.low, fit.high] if fit else None,
+            "interval": (fit.low, fit.high) if fit else None,
             "fit": ("exponential" if fit.exponential else "power") if fit else None,
             "factor": fit.factor if fit else None,
-            "factor_interval": [fit.factor_low, fit.factor_high] if fit else None,
+            "factor_interval": (fit.factor_low, fit.factor_high) if fit else None,
             "saturated": self.saturated,
             "limit": self.limit,
             "step": self.step,
-            "evidence": [asdict(own) for own in self.evidence],
-            "healthy": asdict(self.healthy) if self.healthy else None,
+            "evidence": self.evidence,
+            "healthy": self.healthy,
         }
 
 

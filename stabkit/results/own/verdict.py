@@ -34,7 +34,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 
@@ -42,8 +42,8 @@ from stabkit.results.depth_fit import depth_fit, geometric
 from stabkit.results.forecast.logistic import Word as Forecasted
 from stabkit.results.line import too_few
 from stabkit.results.own.cell import ModelCell
-from stabkit.results.own.forecast import OwnForecast, forecast, ours
-from stabkit.results.own.link import Evidence, LinkVerdict, Word, worst
+from stabkit.results.own.forecast import OwnForecast, OwnForecastJson, forecast, ours
+from stabkit.results.own.link import Evidence, LinkJson, LinkVerdict, Word, worst
 from stabkit.results.own.measured import TOP, loss_fall, ramp_information
 from stabkit.results.words import grows, law, share, times, updates, with_depth
 
@@ -74,6 +74,16 @@ class Limits:
     """‖γ·f‖/‖x_i‖ of an upper branch over that of a lower one, in a stream that has grown `far`: fails below."""
     gradient: float = 1e-4
     """Fails below, and above its inverse."""
+
+
+class RateJson(TypedDict):
+    """The verdict at one rate."""
+
+    lr: float | None
+    """null: the optimiser's own."""
+    verdict: Forecasted
+    forecast: OwnForecastJson
+    links: dict[str, LinkJson]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -111,7 +121,7 @@ class Verdict:
             return "likely stuck"
         return max(self.forecast.word, "open", key=FIRM.index) if self.failing else self.forecast.word
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> RateJson:
         return {
             "lr": self.lr or None,
             "verdict": self.word,
