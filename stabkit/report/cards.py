@@ -142,9 +142,9 @@ def _same(value: Any, other: Any) -> bool:
 
 
 def _number(value: Any) -> Any:
-    """A cell of the CSV: whole numbers and texts as they are, five digits of the others, nothing for NaN."""
+    """A cell of the CSV: whole numbers and texts as they are, six digits of the others, nothing for NaN."""
     if isinstance(value, float | np.floating):
-        return None if math.isnan(value) else str(value) if math.isinf(value) else float(f"{value:.5g}")
+        return None if math.isnan(value) else str(value) if math.isinf(value) else float(f"{value:.6g}")
     return int(value) if isinstance(value, int | np.integer) else str(value)
 
 
