@@ -199,8 +199,8 @@ def headline(schemes: Sequence[Scheme]) -> list[str]:
     in_turn = {name: by[IN_TURN.format(name)] for name in OPTIMIZERS.values() if IN_TURN.format(name) in by}
     every = ", ".join(f"{short(scores['forecast'].auc)} under {name}" for name, scores in in_turn.items())
     return [
-        f"Under Adam 16 updates predict which runs of a new method train: AUC {short(held_out['forecast'].auc)}; "
-        f"settings {short(held_out['family'].auc)}",
+        f"16 updates tell which Adam runs of a new method train (AUC {short(held_out['forecast'].auc)}; settings alone "
+        f"{short(held_out['family'].auc)})",
         f"that is of the papers' methods, each held out; the gradient alone has {short(held_out['gradient'].auc)}",
         *([f"each of all methods held out, it is {every}"] if every else []),
     ]
