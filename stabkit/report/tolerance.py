@@ -9,17 +9,20 @@ import numpy as np
 
 from stabkit.figures.depth.tolerance import PICTURE
 from stabkit.figures.drawing import style
+from stabkit.figures.shared.comparison import method_label
 from stabkit.figures.shared.words import listed, plain, several, short
 from stabkit.report import provenance
 from stabkit.report.cards import card
 from stabkit.report.files import page_name
 from stabkit.report.frame import ASSETS, once, shell, template
 from stabkit.report.html import chain_rows
+from stabkit.report.verdict.answer import unseen
 from stabkit.results.tolerance import OUT_OF_RANGE, Exponent, Tolerance, exponents
 from stabkit.results.words import fitting, scientific
 from stabkit.running.request import Request
 from stabkit.running.tolerance import Searched
 from stabkit.spec import depth_text
+from stabkit.storage.store import Run
 
 TITLE = "Which rate does each depth tolerate?"
 
@@ -40,7 +43,7 @@ def render(searched: Searched, command: str) -> str:
         **shell(
             TITLE,
             command,
-            [in_short(searched.found), answer(searched.found, fits)],
+            [in_short(searched.found), answer(searched.found, fits), caveat(searched.runs)],
             provenance.condition([run.spec for run in searched.runs]),
         ),
         swatch=style.colour,
@@ -77,6 +80,12 @@ def answer(searched: Sequence[Tolerance], fits: Sequence[Exponent]) -> str:
     order = sorted(fits, key=lambda fit: fit.p)
     falls = [f"{fit.label}'s limit {_falls(fit)}" for fit in dict.fromkeys((*order[-1:], *order[:1]))]  # the extremes
     return "; ".join([*parts, *falls]) + "."
+
+
+def caveat(runs: Sequence[Run]) -> str:
+    """Of which methods the forecast's fit has no run; "" where it has of all."""
+    new = dict.fromkeys(method_label(run.spec) for run in runs if run.forecast and run.forecast.unseen)
+    return unseen(list(new), sorted({run.spec.train.optimizer for run in runs}))
 
 
 def in_short(searched: Sequence[Tolerance]) -> str:

@@ -145,6 +145,34 @@ def plain_attention(attention, x):
     return functional.linear(mixed, attention.out_proj.weight, attention.out_proj.bias)
 
 
+def large(depth):
+    """Every matrix twenty times as large as its own initialisation."""
+    model, loss = models.pre_ln(depth)
+    with torch.no_grad():
+        for name, p in model.named_parameters():
+            if p.dim() > 1 and "embed" not in name:
+                p.mul_(20)
+    return model, loss
+
+
+def test_matrices_drawn_far_too_large_are_made_as_small_as_is_usual():
+    before, made = weights(make(large, "large", 4, 0, 1e-3)), changed(make(large, "large", 4, 0, 1e-3), "smaller")
+    after = weights(made)
+    moved = {name for name in before if not torch.equal(before[name], after[name])}
+    assert moved == {name for name, p in before.items() if p.dim() > 1 and "embed" not in name}
+    sizes = [float(p.std()) * p.shape[1] ** 0.5 for name, p in after.items() if name in moved and "head" not in name]
+    assert 0.5 < min(sizes) <= 1.0 <= max(sizes) < 1.5
+    facts = cell(made, record(made, 2), factory="a:b", depth=4, lr=0.0, seed=0, steps=2, change="smaller").facts
+    again = make(large, "large", 4, 0, 1e-3)
+    exec(BY_KEY["smaller"].code(facts), {"model": again.model})
+    assert all(torch.allclose(a, b, rtol=1e-2) for a, b in zip(weights(again).values(), after.values(), strict=True))
+
+
+@pytest.mark.parametrize("name", ["pre_ln", "post_ln", "deepnorm", "keel"])
+def test_matrices_of_usual_size_are_left_alone(name):
+    assert changed(built(name), "smaller") is None
+
+
 def test_two_changes_are_made_one_after_the_other_and_say_both_lines():
     ours = changed(built("post_ln", depth=6), "rate/10+deepnorm")
     alone = changed(built("post_ln", depth=6), "deepnorm")

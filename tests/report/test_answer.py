@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -152,16 +154,44 @@ def test_a_page_names_the_condition_that_its_sentence_holds_under():
 def test_a_method_that_the_fit_has_not_seen_is_named_and_its_runs_are_a_test() -> None:
     runs = told("deepnorm", 0.95)
     runs[0].__dict__["forecast"] = replace(runs[0].forecast, unseen=True)
-    assert answer(matrix(runs)).endswith(" The forecast's fit has no run of DeepNorm.")
+    assert answer(matrix(runs)).endswith(
+        " The forecast's fit has no run of DeepNorm: with methods that it had not seen, its AUC was 0.94 (Adam)."
+    )
     assert cells(matrix(runs))[0]["unseen"] is True
     ended = at16("deepnorm", 18, 9.0, "trains", warmup=0)
     ended.__dict__["forecast"] = runs[0].forecast
-    assert forecast_outcome([ended]).endswith("The fit has no run of these methods, so this is a test of the forecast.")
+    alone = "no run of: likely trains: 1 run, of which 1 trains. This is a test of the forecast."
+    assert forecast_outcome([ended]).endswith(alone)
     seen = at16("admin", 18, 9.0, "trains", warmup=0)
     seen.__dict__["forecast"] = told("admin", 0.95)[0].forecast
-    assert forecast_outcome([ended, seen]).endswith(
-        "Runs of some of these methods are in the training set, so this is no test of the forecast."
+    both = forecast_outcome([ended, seen])
+    assert (
+        both.endswith(alone) and "Runs like these are in the training set, so this is no test of the forecast." in both
     )
+
+
+def test_the_worth_of_a_forecast_for_an_unseen_method_is_that_of_the_study() -> None:
+    page = Path("docs/forecast.md").read_text(encoding="utf-8")
+    for name, auc in model.UNSEEN.values():
+        (row,) = re.findall(rf"\| every method unseen in turn, {name} \|[^|]*\| ([\d.]+)/", page)
+        assert float(row) == auc, name
+
+
+def loss_of(method: str, losses: Sequence[float], depth: int = 6) -> list[Run]:
+    """A run a seed that ended at these losses."""
+    runs = [at16(method, depth, 9.0, "trains", warmup=0, seed=seed) for seed in range(len(losses))]
+    for run, loss in zip(runs, losses, strict=True):
+        run.__dict__["outcome"] = replace(run.outcome, validation_loss=loss)
+    return runs
+
+
+def test_the_lowest_loss_is_marked_only_where_the_seeds_separate_it() -> None:
+    near = matrix([*loss_of("deepnorm", [5.0, 5.1]), *loss_of("admin", [5.05, 5.2])])
+    assert not near.lowest and "lowest" not in in_short(near)
+    clear = matrix([*loss_of("deepnorm", [5.0, 5.1]), *loss_of("admin", [5.11, 5.2])])
+    assert len(clear.lowest) == 1 and in_short(clear).endswith("; DeepNorm has clearly the lowest loss.")
+    assert not matrix([*loss_of("deepnorm", [5.0]), *loss_of("admin", [5.04])]).lowest, "single seeds"
+    assert matrix([*loss_of("deepnorm", [5.0]), *loss_of("admin", [5.06])]).lowest
 
 
 def test_the_fit_knows_its_own_methods_and_no_user_s() -> None:

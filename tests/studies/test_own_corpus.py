@@ -14,6 +14,7 @@ from torch.nn import functional
 
 from stabkit.errors import StabkitError
 from stabkit.results.own import forecast
+from stabkit.results.own.alarm import HEARD
 from stabkit.results.own.forecast import AXES, LINKS, ours
 from studies.own import before, corpus, cured, fit, page
 from studies.own.design import CASES, cases
@@ -159,3 +160,9 @@ def test_a_models_scores_are_its_heads():
     tokens = torch.randint(0, 50, (2, 16))
     loss = functional.cross_entropy(model(tokens).flatten(0, 1), tokens.flatten())
     assert loss.isfinite()
+
+
+def test_what_a_watch_says_its_silence_is_worth_is_what_the_page_counts():
+    heard, failed, half = HEARD
+    (row,) = [line for line in (DOCS / "verdict.md").read_text().splitlines() if line.startswith("| any of them |")]
+    assert f"({heard} of {failed};" in row and row.split("|")[3].strip() == str(half)

@@ -133,7 +133,7 @@ def _following(judged: Judged, asked: ProbeRequest) -> str:
         return judged.cure.code
     if ONE_BATCH in worst.forecast.axes:
         return "return (model, loss) from the factory, with a new batch at each step in loss(model, step); probe again"
-    if worst.word in ("likely stuck", "open") and len(judged.verdicts) == 1:
+    if worst.word in ("likely stuck", "open") and not links.leans(worst) and len(judged.verdicts) == 1:
         depths = ",".join(str(depth) for depth in asked.depths if depth is not None)
         given = f" --depths {depths}" if depths else ""
         return f"stabkit probe {asked.factory}{given} --lr {RATES}  # does the rate break it, or the depth?"

@@ -194,7 +194,7 @@ def validation_ends(runs: Sequence[Run], frame: pd.DataFrame) -> str:
     if sentence:
         return sentence
     finite = last[np.isfinite(last["validation_loss"])]
-    means = finite.groupby(["label", "depth", "condition"], sort=False)["validation_loss"].mean()
+    means = finite.groupby(["label", "depth", "condition"], sort=False)["validation_loss"].agg(centre)
     if means.empty:
         return "Validation loss"
     (least, low), (greatest, high) = ((listed(*at), short(means[at], 3)) for at in (means.idxmin(), means.idxmax()))

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 import re
+import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
@@ -34,6 +35,32 @@ def changed(made: Made, key: str) -> Made | None:
             return None
         made = following
     return made
+
+
+def _smaller(made: Made) -> Made | None:
+    """Every matrix of a sub-layer, and the head where it is as large, over the median of σ·√inputs."""
+    anatomy = _anatomy(made)
+    parts = [part for stack in anatomy.stacks for own in stack.sublayers for part in own.parts]
+    known = dict(made.model.named_parameters(remove_duplicate=False))
+    parts = [part for part in parts if part.name in known]
+    middle = statistics.median([_size(part.weight) for part in parts] or [0.0])
+    if not WIDE < middle < math.inf:
+        return None
+    heads = [part for part in anatomy.outside if part.role == "head" and _size(part.weight) > WIDE]
+    names = {part.name for part in (*parts, *heads) if part.name in known}
+    with torch.no_grad():
+        for weight in {id(known[name]): known[name] for name in names}.values():
+            weight.div_(middle)
+    return replace(made, changed=(f"{middle:.3g}", *endings(names)))
+
+
+def _size(weight: torch.Tensor) -> float:
+    """σ·√inputs of an (inputs, outputs) matrix."""
+    return float(weight.detach().float().std()) * math.sqrt(len(weight)) if weight.numel() > 1 else 0.0
+
+
+WIDE = 2.0
+"""Of σ·√inputs: Xavier's, Kaiming's and orthogonal matrices and those of N(0, 0.02²) have at most 1.5."""
 
 
 def _rate(divisor: float) -> Callable[[Made], Made | None]:
@@ -210,6 +237,7 @@ def _anatomy(made: Made) -> Anatomy:
 
 
 CHANGES: Mapping[str, Callable[[Made], Made | None]] = {
+    "smaller": _smaller,
     "rate/3": _rate(3),
     "rate/10": _rate(10),
     "warmup": _warmup,

@@ -32,7 +32,8 @@ TITLE = "Will your model train at this depth?"
 def write(judged: Judged, done: Done[ProbeSpec, ModelCell], asked: ProbeRequest, command: str) -> Path:
     """Write the page; returns where."""
     name = asked.factory.replace(":", "-").replace(".", "-")[:60]
-    words = (asked.depths, asked.seeds, asked.lrs, asked.steps, asked.blocks)
+    digests = [cell.digest for cell in judged.cells]  # a model that was edited has a page of its own
+    words = (asked.depths, asked.seeds, asked.lrs, asked.steps, asked.blocks, asked.warmup, digests)
     key = hashlib.sha256(repr(words).encode()).hexdigest()[:4]
     path = asked.out / "reports" / f"{'-'.join(['probe', name, *_ends(asked.depths), key])}.html"
     found = [len(done.results), len(done.lost), len(judged.cures), judged.untried]
@@ -55,6 +56,7 @@ def render(judged: Judged, done: Done[ProbeSpec, ModelCell], command: str) -> st
         several=len(judged.verdicts) > 1,
         names=NAMES,
         cures=cures(judged),
+        fixed=judged.cure is not None,
         tried_on=judged.tried_on,
         unchanged="" if judged.unchanged is None else probability(judged.unchanged),
         untried=judged.untried,

@@ -10,6 +10,7 @@ from stabkit.figures.model_curves import WATCHED
 from stabkit.figures.shared.words import listed, plain
 from stabkit.report.cards import card
 from stabkit.report.frame import ASSETS, shell, template
+from stabkit.results.own.alarm import HEARD
 from stabkit.results.words import fitting, scientific, updates
 from stabkit.storage.folder import write_file
 from stabkit.storage.watched import Watched
@@ -79,7 +80,11 @@ def answer(watched: Watched) -> str:
     facts = watched.cell.facts
     who = watched.name or facts.model
     if not watched.alarms:
-        return f"{who} was watched for {updates(facts.steps)}: no link of the chain exceeded its limit."
+        heard, failed, half = HEARD
+        return (
+            f"{who} was watched for {updates(facts.steps)}: no link of the chain exceeded its limit. Of {failed} "
+            f"trainings that failed, {heard} were warned of, half of them by update {half}."
+        )
     first = min(watched.alarms, key=lambda alarm: alarm.step)
     more = len(watched.alarms) - 1
     further = f" {more} further warning{'s' * (more != 1)}." if more else ""

@@ -9,7 +9,7 @@ from stabkit.figures.shared.comparison import Condition
 from stabkit.figures.shared.words import axis_words, listed, several
 from stabkit.report.verdict.matrix import Matrix, VerdictRow
 from stabkit.results.forecast.measured import UPDATES
-from stabkit.results.forecast.model import WARMUP
+from stabkit.results.forecast.model import UNSEEN, WARMUP
 from stabkit.results.outcome import NEAR
 from stabkit.results.words import fitting, scientific
 
@@ -107,10 +107,15 @@ def in_short(verdicts: Matrix) -> str:
 
 
 def _lowest(verdicts: Matrix) -> str:
-    """`DeepNorm has the lowest loss at each`, of the one method with the lowest at every depth; "" where there is
-    none."""
-    starred = {row.label for row in verdicts.rows for cell in row.cells if cell.run_ids in verdicts.lowest}
-    return f"{starred.pop()} has the lowest loss at each" if len(starred) == 1 else ""
+    """`DeepNorm has clearly the lowest loss at each`, of a method that has it at every one of several depths; ""
+    where there is none."""
+    columns = list(zip(*(row.cells for row in verdicts.rows), strict=True))
+    winners = [
+        {row.label for row, cell in zip(verdicts.rows, column, strict=True) if cell.run_ids in verdicts.lowest}
+        for column in columns
+    ]
+    same = set.intersection(*winners) if winners else set()
+    return f"{same.pop()} has clearly the lowest loss{' at each' * (len(columns) > 1)}" if len(same) == 1 else ""
 
 
 def _verb(word: str, count: int) -> str:
@@ -137,10 +142,19 @@ def _unseen(verdicts: Matrix) -> str:
     cells = {row.label: row.cells for row in verdicts.rows}
     given = FORECASTS - {"out of range"}
     names = [name for name, of in cells.items() if any(cell.unseen and cell.forecast in given for cell in of)]
+    said = unseen(names, verdicts.optimizers)
+    return f" {said}" if said else ""
+
+
+def unseen(names: Sequence[str], optimizers: Sequence[str]) -> str:
+    """`The forecast's fit has no run of Keel. It tells with an AUC of 0.94 (Adam) which runs of methods unlike its own
+    train.`; "" of no method."""
     if not names:
         return ""
     who = several(names, len(names)) if len(names) <= MOST_SAID else f"{len(names)} methods"
-    return f" The forecast's fit has no run of {who}."
+    known = [f"{UNSEEN[key][1]} ({UNSEEN[key][0]})" for key in optimizers if key in UNSEEN]
+    worth = f": with methods that it had not seen, its AUC was {listed(*known)}" if known else ""
+    return f"The forecast's fit has no run of {who}{worth}."
 
 
 WITHOUT = (None, "early", "failed")

@@ -19,24 +19,31 @@ def forecast_outcome(runs: Sequence[Run]) -> str:
     decided = [run for run in runs if run.outcome.word in ("trains", "stuck", "diverged") and run.forecast]
     if not decided:
         return ""
-    parts = []
-    for word in FORECASTS:
-        judged = [run for run in decided if run.forecast and run.forecast.word == word]
-        train = sum(run.outcome.word == "trains" for run in judged)
-        if judged:
-            count = f"{len(judged)} run{'s' * (len(judged) > 1)}"
-            parts.append(f"{word}: {count}, of which {train or 'none'} train{'s' * (train < 2)}")
     beyond = [run.forecast for run in decided if run.forecast and run.forecast.word == "out of range"]
+    given = [run for run in decided if run.forecast and run.forecast.word in FORECASTS]
+    seen, new = ([run for run in given if run.forecast and run.forecast.unseen is side] for side in (False, True))
     sentences = []
-    if parts:
-        fitted = [not run.forecast.unseen for run in decided if run.forecast and run.forecast.word in FORECASTS]
-        worth = "The fit has no run of these methods, so this is a test of the forecast"
-        if all(fitted):
-            worth = "Runs like these are in the training set, so this is no test of the forecast"
-        elif any(fitted):
-            worth = "Runs of some of these methods are in the training set, so this is no test of the forecast"
-        sentences.append(f"After {UPDATES} updates: {'; '.join(parts)}. {worth}.")
+    if seen:
+        worth = "Runs like these are in the training set, so this is no test of the forecast."
+        sentences.append(f"After {UPDATES} updates: {_counted(seen)}. {worth}")
+    if new:
+        sentences.append(
+            f"After {UPDATES} updates, of methods that the fit has no run of: {_counted(new)}. This is a test of the "
+            "forecast."
+        )
     if beyond:
         axes = listed(*axis_words([axis for one in beyond for axis in one.axes]))
         sentences.append(f"{len(beyond)} of {len(decided)} decided runs had no forecast: outside its range ({axes}).")
     return " ".join(sentences)
+
+
+def _counted(runs: Sequence[Run]) -> str:
+    """`likely trains: 18 runs, of which 18 train; likely stuck: …`."""
+    parts = []
+    for word in FORECASTS:
+        judged = [run for run in runs if run.forecast and run.forecast.word == word]
+        train = sum(run.outcome.word == "trains" for run in judged)
+        if judged:
+            count = f"{len(judged)} run{'s' * (len(judged) > 1)}"
+            parts.append(f"{word}: {count}, of which {train or 'none'} train{'s' * (train < 2)}")
+    return "; ".join(parts)

@@ -40,6 +40,10 @@ OUTCOMES: tuple[Word, ...] = ("diverged", "stuck", "failed", "early", "trains")
 """Worst first: a cell takes the colour of its worst run. `early` is a run too short to judge."""
 
 
+CLEARLY = 0.05
+"""Nats of validation loss between two single runs below which seeds may change their order."""
+
+
 @dataclass(frozen=True, slots=True)
 class Chained:
     """What the runs of a cell say of the chain under a warm-up that they did not leave."""
@@ -153,17 +157,23 @@ class Matrix:
     """How many there are."""
     tasks: tuple[str, ...] = ()
     """Names of what they were trained on."""
+    optimizers: tuple[str, ...] = ()
+    """Keys of what stepped them."""
     horizon: int = 0
     """Updates that a forecast is for: within so many past the warm-up a run of its fit had trained, or had not."""
 
     @property
     def lowest(self) -> frozenset[tuple[str, ...]]:
-        """The cells, by their runs, with the lowest loss of their depth, where several train."""
+        """The cells, by their runs, whose loss is clearly the lowest of their depth, where several train: in every seed
+        below every seed of the others; of single seeds by more than CLEARLY."""
         least = set()
         for column in zip(*(row.cells for row in self.rows), strict=True):
             train = [cell for cell in column if cell.worst == "trains" and math.isfinite(cell.loss)]
-            if len(train) > 1:
-                least.add(min(train, key=lambda cell: cell.loss).run_ids)
+            best, *others = sorted(train, key=lambda cell: cell.loss) or [VerdictCell()]
+            highest = max((outcome.validation_loss for outcome in best.ended), default=math.inf)
+            beyond = highest + (CLEARLY if len(best.ended) == 1 else 0.0)
+            if others and all(outcome.validation_loss > beyond for other in others for outcome in other.ended):
+                least.add(best.run_ids)
         return frozenset(least)
 
     @property
@@ -220,6 +230,7 @@ def matrix(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]] = ()) -> M
         updates=tuple(sorted({spec.train.steps for spec in specs})),
         seeds=len({spec.seed for spec in specs}),
         tasks=tuple(sorted({spec.task.name for spec in specs})),
+        optimizers=tuple(sorted({spec.train.optimizer for spec in specs})),
         horizon=max((HORIZON["text" if spec.task.source else "synthetic"] for spec in specs), default=0),
         block=named[0] if len(named := sorted({blocks.name_of(spec.model) for spec in specs})) == 1 else "classic",
         rows=tuple(

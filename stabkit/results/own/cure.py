@@ -1,9 +1,9 @@
 """Changes that may mend a model which is likely stuck: what each is called, and the code that makes it.
 
 Each is tried on a copy by one more probe at the deepest depth (`own/probe/changes.py` makes it), the cheapest first: a
-change of the training before one of the model. A higher rate comes last: it mends what is too slow, and no other change
-is named then. Where no single one is enough, the likeliest of the training and the likeliest of the model are tried
-together.
+change of the training before one of the model; only weights that are drawn far too large come before both. A higher
+rate comes last: it mends what is too slow, and no other change is named then. Where no single one is enough, the
+likeliest of the training and the likeliest of the model are tried together.
 """
 
 from __future__ import annotations
@@ -48,6 +48,15 @@ def _branch(divisor: str) -> Callable[[Facts], str]:
 
 
 CHANGES: tuple[Change, ...] = (
+    Change(
+        "smaller",
+        "matrices drawn as small as is usual",
+        lambda facts: (
+            f"for n, p in model.named_parameters(): p.data /= {facts.changed[0]} "
+            f"if n.endswith({facts.changed[1:]!r}) else 1"
+        ),
+        model=True,
+    ),
     Change("rate/3", "a third of the rate", _rate(3)),
     Change("rate/10", "a tenth of the rate", _rate(10)),
     Change(
