@@ -187,9 +187,9 @@ def loss_of(method: str, losses: Sequence[float], depth: int = 6) -> list[Run]:
 
 def test_the_lowest_loss_is_marked_only_where_the_seeds_separate_it() -> None:
     near = matrix([*loss_of("deepnorm", [5.0, 5.1]), *loss_of("admin", [5.05, 5.2])])
-    assert not near.lowest and "lowest" not in in_short(near)
+    assert not near.lowest
     clear = matrix([*loss_of("deepnorm", [5.0, 5.1]), *loss_of("admin", [5.11, 5.2])])
-    assert len(clear.lowest) == 1 and in_short(clear).endswith("; DeepNorm has clearly the lowest loss.")
+    assert len(clear.lowest) == 1 and "lowest" not in in_short(clear), "another rate may order them otherwise"
     assert not matrix([*loss_of("deepnorm", [5.0]), *loss_of("admin", [5.04])]).lowest, "single seeds"
     assert matrix([*loss_of("deepnorm", [5.0]), *loss_of("admin", [5.06])]).lowest
 

@@ -78,11 +78,9 @@ def in_short(verdicts: Matrix) -> str:
             hidden = "The warm-up hides the answer; `--warmup 0` shows it."
             return hidden if WARMUP in axes else "Outside the forecast's range: no forecast is given."
         who = several(names, len(names), kind).replace("all ", "All ", 1)  # it begins the sentence
-        best, every = _lowest(verdicts), f"All {len(names)} {kind}"
         return fitting(
-            *(f"{some} {_verb(word, len(names))} at {depths}; {best}." for some in (who, every) if best),
             f"{who} {_verb(word, len(names))} at {depths}.",
-            f"{every} {_verb(word, 2)} at {depths}.",
+            f"All {len(names)} {kind} {_verb(word, 2)} at {depths}.",
         )
     deepest = max(i for row in rows for i, cell in enumerate(row.cells) if cell.verdict not in WITHOUT)
     by: dict[str, list[str]] = {}
@@ -104,18 +102,6 @@ def in_short(verdicts: Matrix) -> str:
         f"{at}, of {of} {kind}, {', '.join(counted)}.",
         f"{at} {counted[0]} of {of}.",
     )
-
-
-def _lowest(verdicts: Matrix) -> str:
-    """`DeepNorm has clearly the lowest loss at each`, of a method that has it at every one of several depths; ""
-    where there is none."""
-    columns = list(zip(*(row.cells for row in verdicts.rows), strict=True))
-    winners = [
-        {row.label for row, cell in zip(verdicts.rows, column, strict=True) if cell.run_ids in verdicts.lowest}
-        for column in columns
-    ]
-    same = set.intersection(*winners) if winners else set()
-    return f"{same.pop()} has clearly the lowest loss{' at each' * (len(columns) > 1)}" if len(same) == 1 else ""
 
 
 def _verb(word: str, count: int) -> str:
