@@ -167,7 +167,7 @@ def export(
     runs: Runs = [],  # noqa: B006
     *,
     what: Annotated[str, Option("records, translations (of `sweep --bleu`), or runs: a row a run.", OUT)] = "records",
-    to: Annotated[str, Option("csv, jsonl, or parquet (pip install 'stabkit[parquet]').", OUT)] = "csv",
+    to: Annotated[str, Option("csv, jsonl, or parquet (needs the extra parquet).", OUT)] = "csv",
     out: Annotated[str, Option("The file to write; default: standard output.", OUT, "FILE")] = "",
     store: Store = "",
 ) -> None:

@@ -202,7 +202,8 @@ def flag(name: str) -> str:
 def names(option: str, given: str | Sequence[str]) -> list[str]:
     """Names as they are written: one, several with commas between, or a list."""
     if isinstance(given, str):
-        return [name.strip() for name in given.split(",")]
+        parts = [part.strip() for part in given.split(",")]
+        return [name for part in parts for name in ([part] if "/" in part or not part else part.split())]
     names = list(given) if isinstance(given, Iterable) else [given]
     if not all(isinstance(name, str) for name in names):
         raise UsageError(f"{option} takes a name or a list of names, not {given!r}")

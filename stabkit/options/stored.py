@@ -69,6 +69,6 @@ def home(out: str) -> Store:
     """The store of an output directory; raises UsageError where there are neither runs nor watches."""
     folder = Path(out or ".")
     if not (folder / "runs").is_dir() and not WatchShelf(folder).ids():
-        where = "--store, or --out of `stabkit runs`, names the directory that holds runs/"
+        where = "`--out DIR` (of `report` and `export`: `--store DIR`) names the directory that holds runs/"
         raise UsageError(f"no runs in {folder.resolve()}; {where}")
     return Store(folder)

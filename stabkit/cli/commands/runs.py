@@ -33,8 +33,6 @@ from stabkit.storage.surfaces import SURFACE
 from stabkit.storage.translations import TRANSLATION
 from stabkit.storage.watched import Watched, WatchJson, WatchShelf
 
-MANY = 200
-"""Rows from which on a table's lines take longer to lay out than the runs to find."""
 NOT_OF_A_WATCH = {"factory", "depth", "lr", "seed", "start"}
 
 
@@ -154,7 +152,7 @@ def listing(lines: Sequence[ListedRun], watches: Sequence[Watched], bleu: Mappin
         )
         for line in lines
     ]
-    (console.table if len(rows) <= MANY else console.columns)(f"{len(rows)} runs", head, rows)
+    console.columns(f"{len(rows)} runs", head, rows)
 
 
 def in_progress(store: Store) -> None:

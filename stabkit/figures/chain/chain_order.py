@@ -97,24 +97,29 @@ def sentence(runs: Sequence[Run]) -> str:
     lost = [run for run, links in seen.items() if links["gradient"] > 0]
     ordered = [run for run in lost if 0 < seen[run].get("ln_input", NEVER) <= seen[run]["gradient"]]
     grown = [run for run, links in seen.items() if links.get("ln_input", NEVER) > 0]
-    count = len(seen)
-    parts = [f"of {count} run{'s' * (count != 1)} {len(gone)} began with a vanished gradient, before any update"]
+    below = f"in {{}} of {len(seen)} runs the lowest layer's gradient"
+    if not any(run.outcome.word in ("stuck", "diverged") for run in runs):
+        though = f"; {below.format(len(gone) + len(lost))} fell below its limit all the same" if gone or lost else ""
+        return f"no run failed, so none shows where the chain breaks{though}"
+    parts = []
     if gone:
-        parts[0] += f" ({_cells(places[run] for run in gone)}{_fall(run for run in runs if run.run_id in gone)})"
-    parts.append(f"{len(lost)} fell below the limit later")
+        which = f"({_cells(places[run] for run in gone)}{_fall(run for run in runs if run.run_id in gone)})"
+        parts.append(f"{below.format(len(gone))} was below its limit before any update {which}")
     if lost:
         training = sum(run.outcome.word == "trains" for run in runs if run.run_id in lost)
-        parts[-1] += f", {len(ordered)} of them after their LN inputs had grown by half"
-        parts[-1] += f" ({training} of the {len(lost)} train)" if training else ""
+        began = f"in {len(lost)} more it" if gone else below.format(len(lost))
+        after = f"in {len(ordered) or 'none'} of them after LN inputs had grown by half"
+        still = f" ({training} of them train{'s' * (training == 1)} all the same)" if training else ""
+        parts.append(f"{began} fell below in training, {after}{still}")
+    if not parts:
+        parts.append(f"{below.format('none')} fell below its limit")
     parts.append(f"LN inputs grew by half in {len(grown)}")
     end = ""
-    if not any(run.outcome.word in ("stuck", "diverged") for run in runs):
-        end = "; none of them was judged to fail, so this says nothing about the chain"
-    elif gone and not lost:
+    if gone and not lost:
         end = ": the gradient is weak before the update explodes; in the paper's chain it vanishes after"
     elif ordered and not gone:
         end = ": in the order of the paper's chain"
-    return f"{listed(*parts[:-1])}, and {parts[-1]}{end}"
+    return f"{'; '.join(parts)}{end}"
 
 
 def _fall(runs: Iterable[Run]) -> str:
@@ -141,7 +146,10 @@ def title(runs: Sequence[Run]) -> str:
         return "When each link of the chain breaks"
     gone, lost = sum(step == 0 for step in steps), sum(step > 0 for step in steps)
     count = f"{len(steps)} run{'s' * (len(steps) != 1)}"
-    return f"The gradient was below the limit before the first update in {gone} of {count}, later in {lost} more"
+    if not gone:
+        return f"The lowest layer's gradient fell below its limit in {lost or 'none'} of {count}"
+    later = f", and fell below it in {lost} more" if lost else ""
+    return f"The lowest layer's gradient was below its limit before any update in {gone} of {count}{later}"
 
 
 def alt(frame: pd.DataFrame) -> str:

@@ -85,7 +85,7 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
 def title(runs: Sequence[Run]) -> str:
     """How much of the output is the last branch's, under the method where it is most and where it is least."""
     chosen = deepest(runs)
-    last = {label: float(table[-1, -1]) for label, (_, table) in chosen.items()}
+    last = {label: float(table[-1, -1]) for label, (_, table) in chosen.items() if np.isfinite(table[-1, -1])}
     if len(last) < 2:
         return "What each residual sum consists of"
     most, least = max(last, key=lambda key: last[key]), min(last, key=lambda key: last[key])

@@ -421,11 +421,11 @@ VALIDATION_LOSS = _row(
     name="validation_loss",
     short="Validation loss",
     caption="DeepNet Fig. 2(c) (journal version); Very Deep Transformers (ADMIN) Fig. 2.",
-    see="falls below the dashed line, the loss of knowing only the word frequencies",
+    see="falls below the dotted line, the loss of knowing only the word frequencies",
     here=run_spans.validation,
     read=(
         Note(
-            "Label smoothing is part of both the loss and the dashed line. A run of fewer than 40 steps is read only "
+            "Label smoothing is part of both the loss and the dotted line. A run of fewer than 40 steps is read only "
             "at its end and cannot be judged."
         ),
     ),
