@@ -747,7 +747,7 @@ def probe(
     from stabkit.report.result import CoordinatesResult, ProbeResult, Silent
     from stabkit.results.own import series
     from stabkit.results.own.coordinates import coordinates
-    from stabkit.results.own.judged import TRIED, judged, least_likely
+    from stabkit.results.own.judged import judged, least_likely
     from stabkit.running import probes
     from stabkit.running.executors import several
     from stabkit.storage.store import Store
@@ -763,7 +763,7 @@ def probe(
         if done.results:
             series.refuse(done.results)
         found = judged(done.results) if done.results and asked.widths == (None,) else None
-        if found is not None and not no_cures and found.worst.word in TRIED:
+        if found is not None and not no_cures and found.mendable:
             limit = asked.cure_time or time.monotonic() - begin
             seed = least_likely(found)
             cures, untried = probes.cures(asked, found.worst.lr, seed, execute, limit, following.probing)

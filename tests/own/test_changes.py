@@ -14,6 +14,7 @@ from stabkit.own.probe.changes import CHANGES, changed
 from stabkit.own.probe.loop import cell, record
 from stabkit.results.own.cure import BY_KEY, CLIP, HEAD, cure, together
 from stabkit.results.own.cure import CHANGES as NAMED
+from stabkit.results.own.judged import judged
 from tests.own import probe_models as models
 
 
@@ -171,6 +172,15 @@ def test_matrices_drawn_far_too_large_are_made_as_small_as_is_usual():
 @pytest.mark.parametrize("name", ["pre_ln", "post_ln", "deepnorm", "keel"])
 def test_matrices_of_usual_size_are_left_alone(name):
     assert changed(built(name), "smaller") is None
+
+
+def test_no_forecast_is_given_of_matrices_larger_than_any_of_the_corpus():
+    for name, axes in (("large", ("size of matrices",)), ("pre_ln", ())):
+        made = make(large if name == "large" else models.pre_ln, name, 4, 0, 1e-3)
+        own = cell(made, record(made, 16, ramped=True), factory="a:b", depth=4, lr=0.0, seed=0, steps=16)
+        found = judged([own])
+        assert found.worst.forecast.axes == axes and found.mendable is (name == "large" or found.worst.word == "open")
+        assert (found.worst.forecast.word == "out of range") is (name == "large")
 
 
 def test_two_changes_are_made_one_after_the_other_and_say_both_lines():

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from stabkit import api
 from stabkit.cli import console
-from stabkit.errors import UsageError
+from stabkit.errors import StabkitError, UsageError
 from stabkit.options import probe as options
 from stabkit.report.own import links
 from stabkit.report.result import ProbeResult
@@ -78,17 +78,24 @@ def _now(result: ProbeResult) -> Baseline:
     return baseline.of(result.judged, asked.factory, asked.depths, asked.seeds, asked.steps)
 
 
-def announce(result: ProbeResult, held: AgainstBaseline | None, *, failed: bool) -> None:
+def announce(result: ProbeResult, held: AgainstBaseline | None, ends: StabkitError | None) -> None:
     """Within a job of GitHub: an annotation, and a table in the summary of the step."""
     if os.environ.get("GITHUB_ACTIONS") != "true":
         return
     fine = held is not None or result.judged.worst.word == "likely trains"
-    level: Level = "error" if failed else "notice" if fine else "warning"
-    message = held.sentence if held else result.verdict
-    console.note(f"::{level} title=stabkit probe {_escaped(result.request.factory)}::{_escaped(message)}")
+    level: Level = "error" if ends else "notice" if fine else "warning"
+    message = _escaped(_message(result, held, ends))
+    console.note(f"::{level} title=stabkit probe {_escaped(result.request.factory)}::{message}")
     if path := os.environ.get("GITHUB_STEP_SUMMARY"):
         with Path(path).open("a", encoding="utf-8") as summary:
             summary.write(_markdown(result, held))
+
+
+def _message(result: ProbeResult, held: AgainstBaseline | None, ends: StabkitError | None) -> str:
+    """Why a job ends as it does, in a line."""
+    if held is None:
+        return result.verdict
+    return f"{held.sentence}; {ends}" if ends and not held.worse else held.sentence
 
 
 def _escaped(text: str) -> str:
@@ -97,7 +104,7 @@ def _escaped(text: str) -> str:
 
 
 def _markdown(result: ProbeResult, held: AgainstBaseline | None) -> str:
-    lines = ["### stabkit probe", "", links.in_short(result.judged), ""]
+    lines = ["### stabkit probe", "", f"**{links.in_short(result.judged)}** {result.verdict}", ""]
     if held is not None:
         lines.append(f"- {held.sentence[0].upper()}{held.sentence[1:]}.")
     for rate in links.rates(result.judged):
@@ -109,17 +116,17 @@ def _markdown(result: ProbeResult, held: AgainstBaseline | None) -> str:
     return "\n".join([*lines, "", ""])
 
 
-def junit(result: ProbeResult, held: AgainstBaseline | None, path: Path, *, failed: bool) -> None:
+def junit(result: ProbeResult, held: AgainstBaseline | None, path: Path, ends: StabkitError | None) -> None:
     """Write a test suite: a case for the verdict, one a link and rate."""
     suite = ET.Element("testsuite", name=f"stabkit probe {result.request.factory}")
     verdict = ET.SubElement(suite, "testcase", classname="stabkit.probe", name="verdict")
-    if failed:
-        ET.SubElement(verdict, "failure", message=held.sentence if held else result.verdict)
+    if ends:
+        ET.SubElement(verdict, "failure", message=_message(result, held, ends))
     for rate in links.rates(result.judged):
         for link in rate["links"]:
             name = f"{link['name'].lower()}, {rate['name']}"
             case = ET.SubElement(suite, "testcase", classname="stabkit.probe.links", name=name)
-            if link["verdict"] == "fail" and failed:
+            if link["verdict"] == "fail" and ends:
                 ET.SubElement(case, "failure", message=link["why"])
     cases = suite.findall("testcase")
     suite.set("tests", str(len(cases)))

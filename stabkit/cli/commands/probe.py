@@ -51,9 +51,9 @@ def probe(invocation: Invocation) -> None:
         else:
             ends = None if isinstance(ends, Unstable) else ends  # it was so before
             console.note(held.sentence)
-    gate.announce(result, held, failed=ends is not None)
+    gate.announce(result, held, ends)
     if junit := invocation.params.get("junit"):
-        gate.junit(result, held, Path(junit), failed=ends is not None)
+        gate.junit(result, held, Path(junit), ends)
     if ends is not None:
         raise ends
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import math
 import re
-import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
@@ -16,11 +15,13 @@ from torch import nn
 
 from stabkit.methods.base import Site
 from stabkit.methods.papers.deepnorm import alpha_beta
+from stabkit.own.probe import drawn
 from stabkit.own.probe.built_model import Made
 from stabkit.own.probe.schedule import Schedule, scale
 from stabkit.own.sublayers import run
 from stabkit.own.sublayers.anatomy import Anatomy, Stack, dissect
 from stabkit.results.own.cure import AND, CLIP, HEAD, WARMUP
+from stabkit.results.own.forecast import LARGE
 
 NORMAL = 0.9, 1.1
 """Standard deviations of an embedding that are 1 already."""
@@ -38,29 +39,19 @@ def changed(made: Made, key: str) -> Made | None:
 
 
 def _smaller(made: Made) -> Made | None:
-    """Every matrix of a sub-layer, and the head where it is as large, over the median of σ·√inputs."""
+    """Every matrix of a sub-layer, and the head where it is as large, over their usual size."""
     anatomy = _anatomy(made)
-    parts = [part for stack in anatomy.stacks for own in stack.sublayers for part in own.parts]
     known = dict(made.model.named_parameters(remove_duplicate=False))
-    parts = [part for part in parts if part.name in known]
-    middle = statistics.median([_size(part.weight) for part in parts] or [0.0])
-    if not WIDE < middle < math.inf:
+    names = {part.name for stack in anatomy.stacks for own in stack.sublayers for part in own.parts} & known.keys()
+    middle = drawn.usual_size(known[name] for name in names)
+    if not middle > LARGE:
         return None
-    heads = [part for part in anatomy.outside if part.role == "head" and _size(part.weight) > WIDE]
-    names = {part.name for part in (*parts, *heads) if part.name in known}
+    heads = {part.name for part in anatomy.outside if part.role == "head"} & known.keys()
+    names |= {name for name in heads if drawn.size(known[name]) > LARGE}
     with torch.no_grad():
         for weight in {id(known[name]): known[name] for name in names}.values():
             weight.div_(middle)
     return replace(made, changed=(f"{middle:.3g}", *endings(names)))
-
-
-def _size(weight: torch.Tensor) -> float:
-    """σ·√inputs of an (inputs, outputs) matrix."""
-    return float(weight.detach().float().std()) * math.sqrt(len(weight)) if weight.numel() > 1 else 0.0
-
-
-WIDE = 2.0
-"""Of σ·√inputs: Xavier's, Kaiming's and orthogonal matrices and those of N(0, 0.02²) have at most 1.5."""
 
 
 def _rate(divisor: float) -> Callable[[Made], Made | None]:

@@ -41,6 +41,7 @@ from stabkit.own.chain.gradients import (
 from stabkit.own.chain.reader import Reader, lost, masks
 from stabkit.own.factory import told
 from stabkit.own.probe.built_model import Made
+from stabkit.own.probe.drawn import usual_size
 from stabkit.own.probe.schedule import Peak, Ramp, Rates, Schedule, ramp, rates_of
 from stabkit.own.sublayers import reading, run
 from stabkit.own.sublayers.anatomy import and_more
@@ -75,6 +76,8 @@ class ProbeRecord:
     """The highest of the schedule; NaN without one."""
     warmup: int
     """The update that is first made at it; 0 for the first of all."""
+    drawn: float
+    """How large matrices were drawn."""
     notes: tuple[str, ...] = ()
 
 
@@ -103,6 +106,7 @@ def record(
     with run.untouched(made.model):
         stream = reading.found(made.model, made.call, pattern)
     training = _Training(made, stream, tell)
+    size = usual_size(p for own in stream.sublayers for p in training.groups[own.name])
     usual, beyond = Recorder(), Recorder()
     finite = training.update(usual, 0, steps, readings(steps), made.schedule)
     peak = made.schedule.ahead(made.optimizers, training.rates)
@@ -128,6 +132,7 @@ def record(
         unreached_share=share,
         rate=peak.rate,
         warmup=peak.update,
+        drawn=size,
         notes=training.notes,
     )
 
@@ -293,6 +298,7 @@ def cell(
             unregistered=recorded.stream.unregistered,
             fresh=made.fresh,
             warmup=recorded.warmup,
+            drawn=recorded.drawn,
             frequencies=made.objective.frequencies,
             change=change,
             changed=made.changed,

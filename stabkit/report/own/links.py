@@ -13,6 +13,7 @@ from stabkit.results.forecast.logistic import word
 from stabkit.results.intervals import wilson
 from stabkit.results.own.cell import ModelCell
 from stabkit.results.own.forecast import (
+    DRAWN,
     FEW_SCORES,
     LEAST_CLASSES,
     LEAST_ROWS,
@@ -167,6 +168,7 @@ UNLIKE = {
     OPTIMIZER: f"forecasts exist only for the optimisers {', '.join(USUAL)}",
     NO_SCORES: "a forecast needs a first loss like the cross-entropy of an untrained classifier; this one is not",
     FEW_SCORES: f"a forecast needs at least {LEAST_ROWS} scores over at least {LEAST_CLASSES} classes",
+    DRAWN: "its matrices are drawn far larger than those of any model of the fit",
     OTHER: f"a forecast needs exactly {UPDATES} updates",
 }
 

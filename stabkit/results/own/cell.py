@@ -104,6 +104,8 @@ class Facts:
     """Share of the sub-layers that a norm stands before, in or after."""
     changed: tuple[str, ...] = ()
     """How the names of the parameters end that the change is made on."""
+    drawn: float = 0.0
+    """How large its matrices were drawn, the median over sub-layers' (`own/probe/drawn.py`); 0 where not known."""
     change: str = ""
     """What was changed to try a cure (`cure.py`); "" for the model as it is."""
 

@@ -42,8 +42,10 @@ from stabkit.results.own.measured import SILENT, TOP, UPDATES, OwnMeasured, meas
 SCHEMA = "stabkit-own-forecast/1"
 FILE = Path(__file__).with_name("coefficients.json")
 ONE_BATCH, OPTIMIZER, OTHER = "one batch", "optimizer", "updates"
-NO_SCORES, FEW_SCORES = "no scores", "few scores"
+NO_SCORES, FEW_SCORES, DRAWN = "no scores", "few scores", "size of matrices"
 """Axes along which a model is out of range before any number is read."""
+LARGE = 2.0
+"""Beyond it a model's matrices are drawn larger than any of the corpus' (`own/probe/drawn.py`)."""
 LEAST_ROWS, LEAST_CLASSES = 16, 10
 """Scores that the models of the corpus give at a time, and over how many classes, at least: what few can tell of their
 input is little (one alone nothing)."""
@@ -299,6 +301,8 @@ def of_cell(cell: ModelCell, by: OwnCoefficients) -> tuple[float | None, tuple[s
     if not facts.fresh:
         outside.append(ONE_BATCH)
     outside += _unscored(cell)
+    if facts.drawn > LARGE:
+        outside.append(DRAWN)
     at = setting(facts)
     if not at.rate > 0:
         outside.append(OPTIMIZER)

@@ -259,7 +259,8 @@ def _scores(cells: Sequence[ModelCell]) -> LinkVerdict:
 def _loss(cells: Sequence[ModelCell]) -> LinkVerdict:
     step = min(int(cell.records["loss"].steps[-1]) for cell in cells)
     evidence = _means(_by_seed(cells, loss_fall))
-    first, last = (float(np.mean([cell.records["loss"].at("train")[at] for cell in _deepest(cells)])) for at in (0, -1))
+    losses = [cell.records["loss"].at("train") for cell in _deepest(cells)]
+    first, last = (float(np.mean([loss[some].mean() for loss in losses])) for some in (slice(None, 3), slice(-3, None)))
     why = f"the loss goes from {first:.3g} to {last:.3g} in {updates(step)}"
     if (frequencies := _deepest(cells)[0].facts.frequencies) is not None:
         why += f" (knowing only the frequencies gives {frequencies:.3g})"
