@@ -5,11 +5,12 @@ What is stored only a worker can tell, for its key holds the weights that the fa
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -150,51 +151,82 @@ Probing = Callable[[int], AbstractContextManager[tuple[Tell, Callable[[ProbeSpec
 def cures(
     request: ProbeRequest, lr: float, seed: int, execute: Map, limit: float, probing: Probing
 ) -> tuple[list[Cure], int]:
-    """Changes tried at the deepest depth, one rate and one seed, cheapest first, as long as `limit` seconds last, then
-    two together where none is enough; and how many there was no time for. What finds nothing to change, or has no
-    result, is left out."""
+    """Changes tried at the deepest depth, one rate and one seed, cheapest first, as long as `limit` seconds last, until
+    one is enough in every seed; where none is, two together. And how many there was no time for. What finds nothing to
+    change, or has no result, is left out."""
     begin = time.monotonic()
-    keys = tuple(change.key for change in CHANGES)
-    with probing(len(keys)) as shown:
-        tried, untried = _tried(request, lr, seed, keys, execute, limit, shown)
-    left = limit - (time.monotonic() - begin)
-    pair = together({key: (own.word, own.probability or 0.0) for key, own in tried.items()})
-    if pair and not untried and left > 0:
-        with probing(1) as shown:
-            both, _ = _tried(request, lr, seed, (pair,), execute, left, shown)
-        tried |= both
-    return [tried[key] for key in (*keys, pair) if key in tried], untried
+    keys, others = [change.key for change in CHANGES], tuple(own for own in request.seeds if own != seed)
+    tried: dict[str, list[ModelCell]] = {}
+    made: dict[str, Cure] = {}
+
+    def probe(seeds: tuple[int, ...], wanted: Sequence[str]) -> list[str]:
+        """Which there was no time for, or no need yet."""
+        left = limit - (0.0 if seeds == others else time.monotonic() - begin)  # a look at other seeds has its own time
+        with probing(len(seeds) * len(wanted)) as shown:
+            waiting = _tried(request, lr, seeds, tuple(wanted), execute, left, shown, tried)
+        made.update({key: cure(tried[key]) for key in wanted if key in tried})
+        return waiting
+
+    def enough() -> bool:
+        """Whether one is, in every seed."""
+        for key in [key for key in made if made[key].word == "likely trains"]:
+            if others and made[key].seeds == 1:
+                probe(others, [key])
+            if made[key].word == "likely trains":
+                return True
+        return False
+
+    waiting, found = keys, False
+    while waiting and not found and time.monotonic() - begin < limit:
+        before, waiting = waiting, probe((seed,), waiting)
+        found = enough()
+        if waiting == before:
+            break
+    pair = together({key: (own.word, own.probability or 0.0) for key, own in made.items()})
+    if not found and pair and not waiting and time.monotonic() - begin < limit:
+        probe((seed,), [pair])
+        found = enough()
+    return [made[key] for key in dict.fromkeys((*keys, *made)) if key in made], 0 if found else len(waiting)
 
 
 def _tried(
     request: ProbeRequest,
     lr: float,
-    seed: int,
+    seeds: tuple[int, ...],
     keys: tuple[str, ...],
     execute: Map,
     limit: float,
     shown: tuple[Tell, Callable[[ProbeSpec, ProbedCell | Lost], None]],
-) -> tuple[dict[str, Cure], int]:
-    """{change: what came of it}, and how many there was no time for."""
+    tried: dict[str, list[ModelCell]],
+) -> list[str]:
+    """Probe these changes, whose cells are added to `tried`, until the time is up or the first that is enough is known;
+    returns those that were left."""
     deepest = max(request.depths, key=lambda depth: depth or 0)
-    asked = replace(request, depths=(deepest,), seeds=(seed,), lrs=(lr,), changes=keys)
+    asked = replace(request, depths=(deepest,), seeds=seeds, lrs=(lr,), changes=keys)
     specs = {spec.name: spec for spec in asked.specs()}
     shelf, (tell, ended) = Shelf(PROBE, request.out), shown
     begin = time.monotonic()
-    tried: dict[str, Cure] = {}
-    untried = len(specs)
+    waiting = dict.fromkeys(spec.change for spec in specs.values())
     jobs, attempts = [asked.job(spec) for spec in specs.values()], CommandAttempts("error", "died", "timeout")
-    with closing(plan.settled(jobs, execute, tell, attempts, patience=limit)) as answers:
+    with closing(plan.settled(jobs, execute, tell, attempts, patience=max(limit, 0.0))) as answers:
         for job, answer in answers:
             ending = answer if isinstance(answer, Lost) else _read(shelf, answer)
             ended(specs[job["id"]], ending)
-            untried -= 1
+            waiting.pop(job["change"], None)
             if isinstance(ending, ProbedCell):
-                tried[job["change"]] = cure(ending.cell)
+                tried.setdefault(job["change"], []).append(ending.cell)
             stored = isinstance(ending, ProbedCell) and ending.reused  # costs nothing, and is shown again
+            if len(seeds) == 1 and _enough(keys, waiting, tried):
+                break
             if time.monotonic() - begin > limit and not stored:
                 break
-    return tried, untried
+    return list(waiting)
+
+
+def _enough(keys: Sequence[str], waiting: Collection[str], tried: Mapping[str, list[ModelCell]]) -> bool:
+    """Whether the first change that makes a model likely to train is known: every one before it has ended."""
+    ended = itertools.takewhile(lambda key: key not in waiting, keys)
+    return any(key in tried and cure(tried[key]).word == "likely trains" for key in ended)
 
 
 def _read(shelf: Shelf[ModelCell], answer: str) -> ProbedCell | Lost:

@@ -137,7 +137,7 @@ def cured(
     def enough(key: str) -> bool:
         made = changed(make(factory, case.name, case.shape.depth, case.seed, 0.0), key)
         if made is not None:
-            one = cure(loop.cell(made, loop.record(made, UPDATES, ramped=True), steps=UPDATES, change=key, **asked))
+            one = cure([loop.cell(made, loop.record(made, UPDATES, ramped=True), steps=UPDATES, change=key, **asked)])
             tried[key] = one.word, one.probability or 0.0
         return made is not None and one.word == "likely trains"
 

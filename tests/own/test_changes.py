@@ -187,7 +187,9 @@ def test_two_changes_are_made_one_after_the_other_and_say_both_lines():
     ours = changed(built("post_ln", depth=6), "rate/10+deepnorm")
     alone = changed(built("post_ln", depth=6), "deepnorm")
     assert all(torch.equal(a, b) for a, b in zip(weights(ours).values(), weights(alone).values(), strict=True))
-    one = cure(cell(ours, record(ours, 2), factory="a:b", depth=6, lr=0.0, seed=0, steps=2, change="rate/10+deepnorm"))
+    one = cure(
+        [cell(ours, record(ours, 2), factory="a:b", depth=6, lr=0.0, seed=0, steps=2, change="rate/10+deepnorm")]
+    )
     assert one.label == "a tenth of the rate and DeepNorm in place of Post-LN"
     assert one.code.splitlines()[0] == "lr = 1e-4  # was 1e-3" and one.code.splitlines()[1].startswith("x = norm(1.86")
     assert changed(built("pre_ln"), "rate/10+deepnorm") is None, "one of them has nothing to change"

@@ -72,6 +72,7 @@ def _mended(judged: Judged) -> str:
     help, and how many there was no time for; "" where none was tried, or it is likelier to train than not."""
     on = f", on the worst seed ({judged.tried_on})" if judged.tried_on is not None else ""
     if judged.cure is not None:
+        on = ", in every seed" if judged.cure.seeds > 1 else on
         return f"likely to train with {judged.cure.label}{on}: {judged.cure.marked}"
     near = judged.nearest
     if not judged.cures or (near is None and leans(judged.worst)):

@@ -57,6 +57,7 @@ def render(judged: Judged, done: Done[ProbeSpec, ModelCell], command: str) -> st
         names=NAMES,
         cures=cures(judged),
         fixed=judged.cure is not None,
+        verified=judged.cure is not None and judged.cure.seeds > 1,
         tried_on=judged.tried_on,
         unchanged="" if judged.unchanged is None else probability(judged.unchanged),
         untried=judged.untried,

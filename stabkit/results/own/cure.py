@@ -8,7 +8,7 @@ likeliest of the training and the likeliest of the model are tried together.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from stabkit.results.forecast.logistic import Word
@@ -115,6 +115,8 @@ class Cure:
     word: Word
     probability: float | None
     code: str
+    seeds: int = 1
+    """In how many seeds it was tried."""
 
     @property
     def marked(self) -> str:
@@ -126,16 +128,18 @@ AND = "+"
 """Between the keys of changes that are made together."""
 
 
-def cure(cell: ModelCell) -> Cure:
-    """What a changed model's cell says; a link that still fails counts, as in the model itself."""
-    made = [BY_KEY[key] for key in cell.facts.change.split(AND)]
-    said = verdict([cell])
+def cure(cells: Sequence[ModelCell]) -> Cure:
+    """What a changed model's cells say, a seed each; a link that still fails counts, as in the model itself."""
+    facts = cells[0].facts
+    made = [BY_KEY[key] for key in facts.change.split(AND)]
+    said = verdict(cells)
     return Cure(
-        change=cell.facts.change,
+        change=facts.change,
         label=" and ".join(change.label for change in made),
         word=said.word,
         probability=said.forecast.probability,
-        code="\n".join(change.code(cell.facts) for change in made),
+        code="\n".join(change.code(facts) for change in made),
+        seeds=len(cells),
     )
 
 

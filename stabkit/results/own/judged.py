@@ -47,8 +47,13 @@ class Judged:
         model of the same seed."""
         if self.cure is not None:
             return None
-        least = (self.unchanged or 0.0) + GAIN
-        better = [own for own in self.cures if own.word == "open" and (own.probability or 0.0) >= least]
+        whole = self.worst.forecast.probability or 0.0
+
+        def gains(own: Cure) -> bool:
+            before = whole if own.seeds > 1 else self.unchanged or 0.0
+            return (own.probability or 0.0) >= before + GAIN
+
+        better = [own for own in self.cures if own.word == "open" and gains(own)]
         return max(better, key=lambda own: own.probability or 0.0, default=None)
 
     @property
