@@ -182,7 +182,7 @@ def test_of_several_stacks_what_fails_for_certain_stands_for_the_link():
 
 def test_a_change_beside_which_a_link_still_fails_is_no_cure():
     body = made(6, ratio=1e-9)
-    assert cure(replace(body, facts=replace(body.facts, change="rate/3"))).word == "likely stuck"
+    assert cure([replace(body, facts=replace(body.facts, change="rate/3"))]).word == "likely stuck"
 
 
 def test_upper_branches_that_weigh_nothing_fail_and_leave_the_word_open_at_best():
