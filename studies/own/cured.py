@@ -8,13 +8,14 @@ reference. What a row has tried is not tried again.
 from __future__ import annotations
 
 import csv
+import json
 import multiprocessing
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from stabkit.results.forecast.logistic import Word
 from stabkit.results.own.cure import together
@@ -41,14 +42,8 @@ class CuredRow:
     ends: str
     """"" without a cure."""
     held_out: float
-    tried: str
-    """`rate/3 open 0.2; rate/10 likely trains 0.95`."""
-
-    @property
-    def changes(self) -> dict[str, tuple[Word, float]]:
-        """{change: (word, probability)}, of `tried`."""
-        parts = [part.split(" ") for part in self.tried.split("; ") if part]
-        return {key: (cast(Word, " ".join(word)), float(p)) for key, *word, p in parts}
+    tried: Mapping[str, tuple[Word, float]]
+    """{change: (word, probability)}; JSON in the file."""
 
 
 def wanted(rows: Sequence[CorpusRow]) -> list[tuple[CorpusRow, str, float]]:
@@ -68,7 +63,12 @@ def read(path: Path) -> dict[int, CuredRow]:
     with path.open(newline="", encoding="utf-8") as file:
         return {
             int(own["number"]): CuredRow(
-                **{**own, "number": int(own["number"]), **{k: float(own[k]) for k in ("p", "cured_p", "held_out")}}  # type: ignore[arg-type]
+                **{
+                    **own,
+                    "number": int(own["number"]),
+                    **{k: float(own[k]) for k in ("p", "cured_p", "held_out")},
+                    "tried": {key: (word, p) for key, (word, p) in json.loads(own["tried"]).items()},
+                }  # type: ignore[arg-type]
             )
             for own in csv.DictReader(file)
         }
@@ -81,13 +81,15 @@ def write(path: Path, rows: Mapping[int, CuredRow]) -> None:
         writer.writeheader()
         for _, row in sorted(rows.items()):
             numbers = {name: f"{getattr(row, name):.4g}" for name in ("p", "cured_p", "held_out")}
-            writer.writerow({**{name: getattr(row, name) for name in COLUMNS}, **numbers})
+            tried = {key: (word, round(p, 2)) for key, (word, p) in row.tried.items()}
+            kept = {name: getattr(row, name) for name in COLUMNS}
+            writer.writerow({**kept, **numbers, "tried": json.dumps(tried)})
 
 
 def run(path: Path, rows: Sequence[CorpusRow], data: Path, minutes: float, workers: int = 2) -> None:
     """Try what has no row, as long as the minutes last."""
     done = read(path)
-    known = {number: row.changes for number, row in done.items()}
+    known = {number: row.tried for number, row in done.items()}
     numbers = {number for number, changes in known.items() if not together(changes)}
     left = iter([one for one in wanted(rows) if one[0].case.number not in numbers])
     begin = time.monotonic()
@@ -145,11 +147,10 @@ def cured(
     found = next((key for key in single if enough(key)), "")
     if not found and (pair := together(tried)):
         found = pair if enough(pair) else ""
-    text = "; ".join(f"{key} {word} {value:.2f}" for key, (word, value) in tried.items())
     if not found:
-        return CuredRow(number, case.name, said, p, "", 0.0, "", 0.0, text)
+        return CuredRow(number, case.name, said, p, "", 0.0, "", 0.0, tried)
     ended = training.trained(case, data, reference, change=_as_made(found, case.name))
-    return CuredRow(number, case.name, said, p, found, tried[found][1], ended.word, ended.held_out, text)
+    return CuredRow(number, case.name, said, p, found, tried[found][1], ended.word, ended.held_out, tried)
 
 
 def _as_made(key: str, name: str) -> Callable[[Any], Any]:

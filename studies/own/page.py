@@ -301,7 +301,7 @@ def _cures(cured: Mapping[int, CuredRow], rows: Sequence[CorpusRow]) -> Iterator
             for key in keys
         ],
     )
-    tried = {key for row in cured.values() for key in row.changes}
+    tried = {key for row in cured.values() for key in row.tried}
     never = [change.label for key, change in BY_KEY.items() if key in tried and key not in keys]
     if never:
         yield f"Tried and never enough alone: {', '.join(never)}."

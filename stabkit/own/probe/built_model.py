@@ -63,6 +63,10 @@ class Made:
     notes: tuple[str, ...]
     changed: tuple[str, ...] = ()
     """How the names of the parameters end that a change was made on."""
+    factors: tuple[float, ...] = ()
+    """What that change multiplies or divides by, where it depends on the model."""
+    normed_sums: bool = False
+    """Whether a norm follows every sum whose branch was scaled."""
 
 
 def make(

@@ -51,7 +51,7 @@ def _smaller(made: Made) -> Made | None:
     with torch.no_grad():
         for weight in {id(known[name]): known[name] for name in names}.values():
             weight.div_(middle)
-    return replace(made, changed=(f"{middle:.3g}", *endings(names)))
+    return replace(made, changed=endings(names), factors=(middle,))
 
 
 def _rate(divisor: float) -> Callable[[Made], Made | None]:
@@ -139,14 +139,14 @@ def _branches(power: float) -> Callable[[Made], Made | None]:
     def change(made: Made) -> Made | None:
         stacks = _anatomy(made).stacks
         scaled = [(stack, stack.layers**power) for stack in stacks]
-        return replace(made, changed=_normed(stacks)) if _scaled(made, scaled) else None
+        return replace(made, normed_sums=_normed(stacks)) if _scaled(made, scaled) else None
 
     return change
 
 
-def _normed(stacks: Sequence[Stack]) -> tuple[str, ...]:
-    """`("norm",)` where a norm follows every sum, for the line of code; else ()."""
-    return ("norm",) if all(own.norm_out for stack in stacks for own in stack.sublayers) else ()
+def _normed(stacks: Sequence[Stack]) -> bool:
+    """Whether a norm follows every sum."""
+    return all(own.norm_out for stack in stacks for own in stack.sublayers)
 
 
 def _scaled(made: Made, factors: Sequence[tuple[Stack, float]]) -> bool:
@@ -209,7 +209,7 @@ def _deepnorm(made: Made) -> Made | None:
         for weight, beta in weights:
             weight.mul_(beta)
     _, alpha, beta = constants[-1]
-    return replace(made, changed=(f"{alpha:.3g}", f"{beta:.3g}"))
+    return replace(made, factors=(alpha, beta))
 
 
 def _site(anatomy: Anatomy, place: int) -> Site:

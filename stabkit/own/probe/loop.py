@@ -302,6 +302,8 @@ def cell(
             frequencies=made.objective.frequencies,
             change=change,
             changed=made.changed,
+            factors=made.factors,
+            normed_sums=made.normed_sums,
             bounded=recorded.stream.bounded,
         ),
         recorded.records,

@@ -104,6 +104,10 @@ class Facts:
     """Share of the sub-layers that a norm stands before, in or after."""
     changed: tuple[str, ...] = ()
     """How the names of the parameters end that the change is made on."""
+    factors: tuple[float, ...] = ()
+    """What the change multiplies or divides by, where it depends on the model."""
+    normed_sums: bool = False
+    """Whether a norm follows every sum whose branch the change scales."""
     drawn: float = 0.0
     """How large its matrices were drawn, the median over sub-layers' (`own/probe/drawn.py`); 0 where not known."""
     change: str = ""
@@ -140,7 +144,7 @@ def facts(body: Mapping[str, Any]) -> Facts:
     notes = tuple(map(str, body["notes"]))
     scores = guess(body.get("guess"))
     tuples = {"sublayers": parts, "notes": notes, "normed": tuple(body.get("normed", ()))}
-    tuples |= {name: tuple(body.get(name, ())) for name in ("changed", "optimizers")}
+    tuples |= {name: tuple(body.get(name, ())) for name in ("changed", "factors", "optimizers")}
     found = typed(Facts(**{**body, **numbers, **tuples, "broke": broke, "guess": scores}))
     if not parts:
         raise ValueError("it has no sub-layer")

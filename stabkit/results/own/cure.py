@@ -42,7 +42,7 @@ def _rate(divisor: float) -> Callable[[Facts], str]:
 def _branch(divisor: str) -> Callable[[Facts], str]:
     def line(facts: Facts) -> str:
         added = f"x + f(x) / {divisor.format(facts.layers)}"
-        return f"x = norm({added})" if facts.changed else f"x = {added}"
+        return f"x = norm({added})" if facts.normed_sums else f"x = {added}"
 
     return line
 
@@ -52,8 +52,8 @@ CHANGES: tuple[Change, ...] = (
         "smaller",
         "matrices drawn as small as is usual",
         lambda facts: (
-            f"for n, p in model.named_parameters(): p.data /= {facts.changed[0]} "
-            f"if n.endswith({facts.changed[1:]!r}) else 1"
+            f"for n, p in model.named_parameters(): p.data /= {facts.factors[0]:.3g} "
+            f"if n.endswith({facts.changed!r}) else 1"
         ),
         model=True,
     ),
@@ -94,7 +94,8 @@ CHANGES: tuple[Change, ...] = (
         "deepnorm",
         "DeepNorm in place of Post-LN",
         lambda facts: (
-            f"x = norm({facts.changed[0]} * x + f(x))  # values, outputs, feed-forward at first * {facts.changed[1]}"
+            f"x = norm({facts.factors[0]:.3g} * x + f(x))  # values, outputs, feed-forward at first * "
+            f"{facts.factors[1]:.3g}"
         ),
         model=True,
     ),
