@@ -269,6 +269,7 @@ def test_a_model_of_ones_own_is_probed_by_name_or_as_a_function(tmp_path: Path) 
     assert set(named.links["verdict"]) <= {"pass", "fail", "cannot tell"}
     stream = named.links[named.links["link"] == "stream"].iloc[0]
     assert math.isfinite(stream["exponent"]) and stream["why"]
+    assert stream["level"] >= 1 and stream["usual_low"] < stream["usual_high"]
     assert named.runs["depth"].tolist() == [2, 4, 8] and named.page.is_file()
     assert set(named.links["lr"]) == set(named.runs["lr"]) == {1e-3}, "the rate that was used, none being asked for"
 

@@ -232,7 +232,7 @@ OWN: Mapping[Link, Picture[Judged]] = {
         caption=(
             "‖∂L/∂θ‖ over all parameters of a layer, over that of the top layer, before the update of the step judged."
         ),
-        see="level at 1",
+        see="level, or rising a little; the matrix above says what is usual",
         here=_extreme,
         read=(
             "Falling to the right: the lower layers receive almost no gradient and do not move; rising: their "
@@ -430,7 +430,7 @@ WATCHED: tuple[Picture[Watched], ...] = (
     _watched(
         "gradient",
         caption="‖∂L/∂θ‖ over all parameters of a layer, over that of the top layer, before every update.",
-        see="level at 1",
+        see="level lines between 0.01 and 100, most often near 1",
         here=_span,
         read=(
             "A falling line: that layer receives less and less and stops moving; few of stabkit's own runs "

@@ -6,6 +6,7 @@ Tables and pages are made when they are first asked for: a probe that nobody dra
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -94,8 +95,20 @@ class Silent:
         yield lambda event: None, lambda spec, ended: None
 
 
-@dataclass(frozen=True, kw_only=True)
-class SweepResult:
+class _Answered(ABC):
+    """What every command returns: in a console it shows its answer, not all that it was computed from."""
+
+    @property
+    @abstractmethod
+    def verdict(self) -> str:
+        """In a sentence."""
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.verdict}>"
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class SweepResult(_Answered):
     """Of `sweep`, `ablate`, `slope` and `landscape`: the runs, and what was measured of them."""
 
     name: str
@@ -162,8 +175,8 @@ class SweepResult:
         return _shown(self.verdict, pd.DataFrame(rows, columns=head) if rows else self.runs)
 
 
-@dataclass(frozen=True, kw_only=True)
-class ToleranceResult:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ToleranceResult(_Answered):
     """Of `tolerance`: the rates that were found, and the runs that it took."""
 
     call: str
@@ -217,8 +230,8 @@ class ToleranceResult:
         return _shown(self.verdict, self.limits)
 
 
-@dataclass(frozen=True, kw_only=True)
-class TransferResult:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class TransferResult(_Answered):
     """Of `transfer`: the valley of every size, and what they say together."""
 
     call: str
@@ -278,8 +291,8 @@ class TransferResult:
         return _shown(self.verdict, self.best)
 
 
-@dataclass(frozen=True, kw_only=True)
-class ProbeResult:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ProbeResult(_Answered):
     """Of `probe`: the cells of a user's own model, and the verdicts on its links."""
 
     call: str
@@ -312,8 +325,9 @@ class ProbeResult:
 
     @cached_property
     def links(self) -> pd.DataFrame:
-        """A row a rate and link: lr, link (stream, update, gradient, finite), verdict (pass, warn, fail, cannot tell),
-        exponent (of its law in depth; NaN where there is none), why."""
+        """A row a rate and link: lr, link (gradient, scores, update, …), verdict (pass, cannot tell, fail), level (its
+        number at the deepest), usual_low and usual_high (between them lie nine in ten models that train; NaN where that
+        is not known), exponent (of its law in depth; NaN where there is none), why."""
         import pandas as pd
 
         return pd.DataFrame(
@@ -322,6 +336,9 @@ class ProbeResult:
                     "lr": self._rate(verdict.lr),
                     "link": name,
                     "verdict": link.verdict,
+                    "level": link.level,
+                    "usual_low": link.healthy.low if link.healthy else float("nan"),
+                    "usual_high": link.healthy.high if link.healthy else float("nan"),
                     "exponent": link.fit.exponent if link.fit else float("nan"),
                     "why": link.why,
                 }
@@ -379,8 +396,8 @@ class ProbeResult:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class CoordinatesResult:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class CoordinatesResult(_Answered):
     """Of `probe(widths=…)`: the sizes of a user's own model over its width."""
 
     call: str
@@ -420,8 +437,8 @@ class CoordinatesResult:
         return _shown(self.verdict, self.runs)
 
 
-@dataclass(frozen=True, kw_only=True)
-class ModelSurface:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ModelSurface(_Answered):
     """Of `landscape(factory=…)`: the loss around a user's own model."""
 
     factory: str
@@ -488,8 +505,8 @@ class ModelSurface:
         return _shown(self.verdict, self.runs)
 
 
-@dataclass(frozen=True, kw_only=True)
-class AuditResult:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class AuditResult(_Answered):
     """Of `audit`: what was found in a user's model, and what of the recipe it violates."""
 
     factory: str

@@ -97,15 +97,15 @@ def _all(chosen: Sequence[Method], depths: Sequence[tuple[int, int]]) -> None:
     for group in dict.fromkeys(group_of(method) for method in chosen):
         console.say(f"{group}")
         for method in (each for each in chosen if group_of(each) == group):
-            console.say(f"  {method.key}  ({method.label})")
-            console.say(f"    {formula.text(method)}")
+            console.paragraph(f"  {method.key}  ({method.label})", "    ")
+            console.paragraph(f"    {formula.text(method)}", "      ")
             for line in _constants(method):
-                console.say(f"    {line}")
-            console.say(f"    source: {method.source}")
+                console.paragraph(f"    {line}", "      ")
+            console.paragraph(f"    source: {method.source}", "      ")
             for name, values in methods_document.options(method).items():
-                console.say(f"    option {name}: {', '.join(values)} (default {values[0]})")
+                console.paragraph(f"    option {name}: {', '.join(values)} (default {values[0]})", "      ")
             if carried := methods_document.claims(method):
-                console.say(f"    claims: {', '.join(claim['id'] for claim in carried)}")
+                console.paragraph(f"    claims: {', '.join(claim['id'] for claim in carried)}", "      ")
     console.say()
     for n, m in depths:
         rows = []
@@ -198,16 +198,16 @@ def _page(method: Method, depths: Sequence[tuple[int, int]]) -> str:
 def _one(method: Method, depths: Sequence[tuple[int, int]], profiles: Profiles) -> None:
     """One method: everything that its slots say, at each depth."""
     console.say(f"{method.key}  ({method.label}; {group_of(method)})")
-    console.say(f"  {formula.text(method)}")
+    console.paragraph(f"  {formula.text(method)}", "    ")
     for line in _constants(method, depths):
-        console.say(f"  {line}")
-    console.say(f"  source: {method.source}")
+        console.paragraph(f"  {line}", "    ")
+    console.paragraph(f"  source: {method.source}", "    ")
     for name, values in methods_document.options(method).items():
-        console.say(f"  option {name}: {', '.join(values)} (default {values[0]})")
+        console.paragraph(f"  option {name}: {', '.join(values)} (default {values[0]})", "    ")
     for name, line in (*(("its own recipe:", words) for words in _recipe(method)), *methods_document.able(method)):
-        console.say(f"  {name} {line}")
+        console.paragraph(f"  {name} {line}", "    ")
     for claim in methods_document.claims(method):
-        console.say(f"  claim {claim['id']}: {claim['sentence']} ({claim['source']})")
+        console.paragraph(f"  claim {claim['id']}: {claim['sentence']} ({claim['source']})", "    ")
     console.say()
     for n, m in depths:
         rows = []
@@ -221,11 +221,15 @@ def _one(method: Method, depths: Sequence[tuple[int, int]], profiles: Profiles) 
             rows,
         )
         if profiles:
-            console.say(f"  ω profiled on {methods_document.PROFILED}")
+            console.paragraph(f"  ω profiled on {methods_document.PROFILED}", "    ")
         first, *_ = method_sites = sites(n, m, constants.WIDTH)
         ends = {stack: method.final(stack) or "nothing" for stack in dict.fromkeys(site.stack for site in method_sites)}
-        console.say(f"  after the {', after the '.join(f'{stack}: {end}' for stack, end in ends.items())}")
-        console.say(f"  embedding × {method.gain(first, 'embedding'):.4f}; wiring: {named(method.wiring)}")
+        console.paragraph(
+            f"  after the {', after the '.join(f'{stack}: {end}' for stack, end in ends.items())}", "    "
+        )
+        console.paragraph(
+            f"  embedding × {method.gain(first, 'embedding'):.4f}; wiring: {named(method.wiring)}", "    "
+        )
         console.say()
 
 

@@ -130,8 +130,8 @@ def show(result: SweepResult, then: Callable[[Sequence[Run]], str], *, json: boo
 
 
 def again() -> str:
-    """The command as it can be typed again."""
-    return shlex.join(["stabkit", *sys.argv[1:]])
+    """The command as it can be typed again, with what it prints left to the reader."""
+    return shlex.join(["stabkit", *(word for word in sys.argv[1:] if word != "--json")])
 
 
 def after(command: str, params: Mapping[str, Any], runs: Sequence[Run]) -> str:

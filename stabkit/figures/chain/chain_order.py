@@ -283,7 +283,7 @@ PICTURE: RunPicture = Picture(
     short="Which link breaks, and when",
     room="chain",
     caption="DeepNet §2 (journal version), the chain of causes: not drawn in the paper.",
-    see="only the first track has bars: the output moves, and no other link exceeds its limit",
+    see="only the first line of a cell has a bar: the output moves, and no other link exceeds its limit",
     here=counts,
     read=(
         Note(
