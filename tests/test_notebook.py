@@ -58,6 +58,6 @@ def test_the_notebook_probes_applies_the_change_and_trains_under_a_watch(
     assert trained.count("stabkit report rate-") == 2
     (broken, warned), (sound, silent) = re.findall(r"loss (\S+) after 60 updates; warnings: (\d)", said)
     assert float(broken) > 3.9 and int(warned) > 0 and float(sound) < 2.5 and silent == "0", said
-    assert re.search(r"update \d+: stack\.1 receives .* of the top layer's gradient", said)
+    assert re.search(r"update \d+: stack\.1 \(\S+\) receives .* of the top layer's gradient", said)
     assert str(tmp_path / "stabkit-out" / "reports" / "probe-tiny-tiny-2L-8L-") in page
     assert len(list((tmp_path / "stabkit-out" / "own").iterdir())) == 2

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from stabkit.results.own.alarm import BEFORE, IN_A_ROW, JUMP, LATE, LEVEL, Alarms
-from stabkit.results.own.cell import Sublayer
+from stabkit.results.own.cell import Sublayer, module_of
 
 LAYERS = tuple(Sublayer(stack="stack", layer=i, kind="self", parameters=4) for i in (1, 2, 3))
 
@@ -47,6 +49,23 @@ def test_a_gradient_beyond_its_limit_is_warned_of_after_some_readings(ratio, war
     row = {"stack.1.self": ratio, "stack.2.self": 1.0, "stack.3.self": 1.0}
     told = [looking.see("gradient", step, row) for step in range(IN_A_ROW)]
     assert told[:-1] == [None] * (IN_A_ROW - 1) and (told[-1] is not None) == warned
+
+
+def test_a_warning_names_a_part_as_the_models_own_code_does():
+    names = [f"h.{own.layer - 1}.attn" for own in LAYERS]
+    looking = Alarms([replace(own, module=name) for own, name in zip(LAYERS, names, strict=True)])
+    fast = looking.see("delta", 1, {f"{own.name}@relative": float(own.layer) for own in LAYERS})
+    assert fast.sentence.startswith("one update moved stack.3.self (h.2.attn) by 3 times")
+    row = {"stack.1.self": 1e-3, "stack.2.self": 1.0, "stack.3.self": 1.0}
+    told = [looking.see("gradient", step, row) for step in range(IN_A_ROW)][-1]
+    assert told.sentence.startswith("stack.1 (h.0.attn) receives")
+
+
+def test_the_smallest_part_that_holds_a_sublayers_parameters():
+    assert module_of(["h.5.mlp.up", "h.5.mlp.down"]) == "h.5.mlp"
+    assert module_of(["h.5.mlp.up", "h.5.norm"]) == "h.5"
+    assert module_of(["attn.up", "h.up"]) == "" == module_of([])
+    assert module_of(["_orig_mod.h.5.mlp"]) == "h.5.mlp"
 
 
 def test_a_warning_names_the_change_to_try():

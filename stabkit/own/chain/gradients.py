@@ -18,7 +18,7 @@ from torch import nn
 from stabkit.errors import UsageError
 from stabkit.own.sublayers.memory import full
 from stabkit.own.sublayers.reading import ResidualStream
-from stabkit.results.own.cell import Sublayer
+from stabkit.results.own.cell import Sublayer, module_of
 
 OUTSIDE = "outside"
 """What belongs to no sub-layer."""
@@ -42,7 +42,13 @@ def groups_of(model: nn.Module, stream: ResidualStream) -> dict[str, list[nn.Par
 def sublayers(stream: ResidualStream, groups: Groups) -> tuple[Sublayer, ...]:
     """As results know them."""
     return tuple(
-        Sublayer(stack=own.stack, layer=own.layer, kind=own.kind, parameters=len(groups[own.name]))
+        Sublayer(
+            stack=own.stack,
+            layer=own.layer,
+            kind=own.kind,
+            parameters=len(groups[own.name]),
+            module=module_of(name.rpartition(".")[0] for name in own.parameters),
+        )
         for own in stream.sublayers
     )
 

@@ -28,7 +28,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import TypedDict
 
-from stabkit.results.own.cell import Sublayer
+from stabkit.results.own.cell import Sublayer, module_of
 from stabkit.results.own.cure import BY_KEY
 from stabkit.results.own.guess import Guess
 from stabkit.results.own.verdict import Limits
@@ -170,7 +170,8 @@ class Alarms:
                 continue
             since.append(step)
             if len(since) >= IN_A_ROW:
-                what = f"{stack}.{min(norms)} receives {times(ratio)} the top layer's gradient since update {since[0]}"
+                what = f"{self._layer(stack, min(norms))} receives {times(ratio)} the top layer's gradient"
+                what += f" since update {since[0]}"
                 why = (
                     "few of the models that stabkit trained recovered from a ratio below 10⁻²"
                     if ratio < 1
@@ -180,23 +181,28 @@ class Alarms:
                 return Alarm(step=step, link="gradient", sentence=f"{what}; {why}", numbers=numbers)
         return None
 
+    def _layer(self, stack: str, layer: int) -> str:
+        """`stack.1 (transformer.h.0)`."""
+        module = module_of(own.module for own in self.sublayers if (own.stack, own.layer) == (stack, layer))
+        return f"{stack}.{layer} ({module})" if module else f"{stack}.{layer}"
+
     def _of_step(self, step: int, row: Mapping[str, float]) -> Alarm | None:
         moved = {own.name: row.get(f"{own.name}@relative", 0.0) for own in self.sublayers}
         name, most = max(moved.items(), key=lambda one: one[1], default=("", 0.0))
+        told = {own.name: own.told for own in self.sublayers}
         if not most > MOST_STEP:
-            return self._jumped(step, moved)
-        sentence = (
-            f"one update moved {name} by {most:.2g} times its weights' norm; the likely cause is the learning rate"
-        )
+            return self._jumped(step, moved, told)
+        sentence = f"one update moved {told[name]} by {most:.2g} times its weights' norm"
+        sentence += "; the likely cause is the learning rate"
         return Alarm(step=step, link="step", sentence=sentence, numbers={"relative": most, "limit": MOST_STEP})
 
-    def _jumped(self, step: int, moved: Mapping[str, float]) -> Alarm | None:
+    def _jumped(self, step: int, moved: Mapping[str, float], told: Mapping[str, str]) -> Alarm | None:
         found: Alarm | None = None
         for name, now in moved.items():
             history = self._steps.setdefault(name, [])
             usual = statistics.median(history) if len(history) == BEFORE else 0.0
             if found is None and usual and now > JUMP * usual:
-                sentence = f"one update moved {name} {now / usual:.2g} times as far as earlier updates"
+                sentence = f"one update moved {told[name]} {now / usual:.2g} times as far as earlier updates"
                 found = Alarm(step=step, link="jump", sentence=sentence, numbers={"relative": now, "usual": usual})
             if now > 0:
                 history.append(now)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, asdict, dataclass, fields
+from itertools import takewhile
 from typing import Annotated, Any
 
 import numpy as np
@@ -28,10 +29,23 @@ class Sublayer:
     kind: str
     parameters: int
     """Tensors that count for it."""
+    module: str = ""
+    """What the model's code calls the smallest part that holds all its parameters, `transformer.h.5`; "" for none."""
 
     @property
     def name(self) -> str:
         return f"{self.stack}.{self.layer}.{self.kind}"
+
+    @property
+    def told(self) -> str:
+        """Both names, for people."""
+        return f"{self.name} ({self.module})" if self.module else self.name
+
+
+def module_of(paths: Iterable[str]) -> str:
+    """The smallest module that holds all of these: `h.5` of h.5.mlp.up and h.5.norm; "" where that is the model."""
+    levels = zip(*(path.removeprefix("_orig_mod.").split(".") for path in paths), strict=False)
+    return ".".join(level[0] for level in takewhile(lambda level: len(set(level)) == 1, levels))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -129,6 +143,9 @@ class Facts:
         plain = {own.name: own.default for own in fields(self) if own.default is not MISSING}
         if body["broke"] is not None and not self.broke.detail:  # type: ignore[union-attr]
             del body["broke"]["detail"]
+        for own in body["sublayers"]:
+            if not own["module"]:
+                del own["module"]
         return {name: value for name, value in body.items() if name not in plain or getattr(self, name) != plain[name]}
 
 
