@@ -34,7 +34,7 @@ def judge(claim: Claim, measured: Any) -> Finding:
 
 def whole(claim: Claim, places: Sequence[ClaimPlace]) -> Verdict:
     """Of a claim: holding and failing places alone decide; without any it is undecided, else out of reach."""
-    words = {one.verdict for one in places}
+    words = {one.verdict for one in _deciding(places)}
     if {"holds", "fails"} <= words:
         return "mixed"
     if "fails" in words:
@@ -42,6 +42,12 @@ def whole(claim: Claim, places: Sequence[ClaimPlace]) -> Verdict:
     if "holds" in words:
         return "undecided" if _open_parts(claim, places) else "holds"
     return "undecided" if "undecided" in words else "out of reach"
+
+
+def _deciding(places: Sequence[ClaimPlace]) -> list[ClaimPlace]:
+    """Without what holds by one limit of a number and fails by its other: far worse is not “slightly worse”."""
+    lost = [(one.measured.key, one.measured.values) for one in places if one.verdict == "fails"]
+    return [one for one in places if one.verdict != "holds" or (one.measured.key, one.measured.values) not in lost]
 
 
 def _open_parts(claim: Claim, places: Sequence[ClaimPlace]) -> list[ClaimPart]:

@@ -111,7 +111,7 @@ SETS: Mapping[str, tuple[str, ...]] = {
 """What `--models` calls several at once: every method; those that DeepNet and Very Deep Transformers compare; those
 that models of 2026 have, beside three that they are compared with."""
 
-PAINTED = ("mhc:start=identity", "mhc:start=static")
+PAINTED = ("mhc:start=identity", "mhc:start=static", "deepnorm:alpha=one", "deepnorm:beta=one")
 """Variants that are compared with their method, and have a colour of their own (`figures/drawing/palette.py`)."""
 
 NAMES: Mapping[str, str] = {name: method.key for method in DEFAULTS for name in (method.key, *method.also)}

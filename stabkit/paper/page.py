@@ -62,15 +62,14 @@ def one(part: Part, command: str, indexed: bool) -> str:
     if section["verdict"] == NOT_ALL:
         held = sum(one.verdict == "holds" for one in section["claims"])
         of = len(section["claims"]) + len(section["untested"])
-        meets, fails = ("meet", "fail") if part.item.many else ("meets", "fails")
-        became = f"{part.item.name} {meets} {held} of {of} claims here and {fails} none"
+        became = f"{part.item.name}: {held} of {of} claims hold{'s' * (held == 1)} here, the rest cannot be decided"
     first, *more = section["said"]
     if section["stopped"] and not part.runs:
         said = [f"{part.item.name} {'were' if part.item.many else 'was'} not run: {section['stopped']}", *more]
     elif part.item.ours:
         said = [fitting(first), first, *more]
     else:
-        said = [fitting(f"{became}: {first}", became), f"{became}: {first}", *more]
+        said = [fitting(f"{became}. {first}", became), f"{became}. {first}", *more]
     return template(ASSETS / "item.html.j2").render(
         **shell(
             f"{_place(part.item)}: {part.item.title}",

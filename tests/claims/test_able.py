@@ -280,15 +280,15 @@ CASES: dict[str, Sides] = {
     "vanishing-init": (lambda r: ratio(cold(r), INIT, 0.1), lambda r: ratio(cold(r), INIT, 1e-4)),
     "ln-growth": (
         lambda r: times(cold(r), "ln_input", "*", 2.0, [P], step=at(16)),
-        lambda r: times(cold(r), "ln_input", "*", 1.0, [P]),
+        lambda r: reach(times(cold(r), "ln_input", "*", 1.0, [P])),
     ),
     "ln-stable": (
-        lambda r: times(cold(r), "ln_input", "*", 1.0, [INIT]),
+        lambda r: reach(times(cold(r), "ln_input", "*", 1.0, [INIT])),
         lambda r: times(cold(r), "ln_input", "*", 2.0, [INIT], step=at(16)),
     ),
     "ln-size": (
         lambda r: times(cold(r), "ln_input", "*", 2.0, [P]),
-        lambda r: times(cold(r), "ln_input", "*", 0.5, [P]),
+        lambda r: reach(times(cold(r), "ln_input", "*", 0.5, [P])),
     ),
     "last-layer": (
         lambda r: times(longer(cold(r), 250), "grad_norm", "decoder.18", 9.0, [INIT]),
@@ -508,3 +508,14 @@ def test_a_claim_is_able_to_hold_and_able_to_fail(key: str, runs: Runs) -> None:
     assert told.verdict == "fails" or (parts and told.verdict == "mixed"), told
     nothing = Landscape([], []) if key in SURFACES else []
     assert verdict(EVERY[key], nothing) == "untested"
+
+
+def test_far_worse_is_not_slightly_worse_though_it_is_worse(runs: Runs) -> None:
+    lost = judge(EVERY["without-init"], ablated(runs, "stuck", 1.0, options={"beta": "one"}))
+    assert lost.verdict == "fails" and {place.verdict for place in lost.places} == {"holds", "fails"}
+
+
+@pytest.mark.parametrize("key", ["ln-growth", "ln-size"])
+def test_what_is_not_large_after_a_few_updates_decides_nothing(key: str, runs: Runs) -> None:
+    small = times(cold(runs), "ln_input", "*", 0.5 if key == "ln-size" else 1.0, [P])
+    assert verdict(EVERY[key], small) == "out of reach"

@@ -84,10 +84,12 @@ def _panels(frame: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
 
 
 def _rate(rows: pd.DataFrame) -> str:
-    """`trains in 2 of 3`."""
-    if set(rows["outcome"]) == {"early"}:
+    """`trains in 2 of 3`, of those long enough to judge."""
+    early = int((rows["outcome"] == "early").sum())
+    if early == len(rows):
         return "too short to judge"
-    return f"trains in {int((rows['outcome'] == 'trains').sum())} of {len(rows)}"
+    short_ = f", {early} too short to judge" if early else ""
+    return f"trains in {int((rows['outcome'] == 'trains').sum())} of {len(rows) - early}{short_}"
 
 
 def alt(frame: pd.DataFrame) -> str:

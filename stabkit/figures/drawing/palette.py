@@ -44,8 +44,10 @@ HUES: Mapping[str, tuple[str, str]] = {
     "attention-residuals": ("#229A39", "d"),
     "hyper-connections": ("#A92BAB", "p"),
     "mhc": ("#99BD45", "h"),
-    "mhc:start=identity": ("#497DE3", "8"),
+    "mhc:start=identity": ("#4477DE", "8"),
     "mhc:start=static": ("#994859", "8"),
+    "deepnorm:alpha=one": ("#C577DB", "8"),
+    "deepnorm:beta=one": ("#77C560", "8"),
 }
 """Of the built-in methods, and of variants that are compared with their method."""
 
