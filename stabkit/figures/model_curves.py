@@ -40,6 +40,8 @@ SEEN = ("run", "panel", "x", "value")
 """Columns of the frame of a probe, and of a watch."""
 MOST_LINES, MOST_POINTS = 6, 240
 """That one picture of a watch draws of a stack, and that one line has."""
+NAMES = {"scores": "Logits"}
+"""Of a link, where it is called otherwise."""
 HUE = "#0072B2"
 LINEAR = 16
 """Updates up to which the axis is linear; logarithmic beyond."""
@@ -74,7 +76,7 @@ def _probed(
 
     return Picture(
         name=f"own_{link}",
-        short=link.capitalize(),
+        short=NAMES.get(link, link.capitalize()),
         caption=caption,
         see=see,
         read=(Note(read),),
@@ -83,7 +85,9 @@ def _probed(
         select=select,
         draw=lambda frame: by_depth(frame, x_name, x_note, y_label, limits, rates=rates),
         optional=rates,
-        title=lambda source: f"{link.capitalize()}: {source.worst.links[link].brief or source.worst.links[link].why}",
+        title=lambda source: (
+            f"{NAMES.get(link, link.capitalize())}: {source.worst.links[link].brief or source.worst.links[link].why}"
+        ),
         alt=lambda frame: _depth_ends(frame, reads),
         here=here,
     )

@@ -37,6 +37,19 @@ def test_a_rate_is_that_many_times_the_models_own(key, factor):
     assert record(made, 2).rate == pytest.approx(1e-3 * factor)
 
 
+@pytest.mark.parametrize(("lr", "there"), [(0.06, True), (1e-6, True), (0.01, False), (1e-4, False)])
+def test_a_rate_beyond_those_of_all_tested_models_gets_no_forecast_and_the_usual_one_is_tried(lr, there):
+    own = cell(made := built(lr=lr), record(made, 16, ramped=True), factory="a:b", depth=4, lr=lr, seed=0, steps=16)
+    found = judged([own])
+    assert (found.worst.forecast.axes == ("rate",)) is there and (found.mendable or not there)
+    again = changed(built(lr=lr), "rate=usual")
+    assert (again is not None) is there
+    if again is not None:
+        assert again.optimizers[0].param_groups[0]["lr"] == pytest.approx(1e-3)
+        facts = cell(again, record(again, 2), factory="a:b", depth=4, lr=lr, seed=0, steps=2, change="rate=usual").facts
+        assert BY_KEY["rate=usual"].code(facts) == f"lr = 1e-3  # was {'6e-2' if lr > 1e-3 else '1e-6'}"
+
+
 def test_a_warm_up_is_left_out_where_there_is_a_schedule():
     assert record(changed(built(), "warmup"), 2).warmup == 200
     assert changed(built("post_ln_warm", lr=0.0), "warmup") is None

@@ -17,11 +17,11 @@ from stabkit.methods.base import Site
 from stabkit.methods.papers.deepnorm import alpha_beta
 from stabkit.own.probe import drawn
 from stabkit.own.probe.built_model import Made
-from stabkit.own.probe.schedule import Schedule, scale
+from stabkit.own.probe.schedule import Schedule, peak, scale
 from stabkit.own.sublayers import run
 from stabkit.own.sublayers.anatomy import Anatomy, Stack, dissect
 from stabkit.results.own.cure import AND, CLIP, HEAD, WARMUP
-from stabkit.results.own.forecast import LARGE
+from stabkit.results.own.forecast import FAR, LARGE, USUAL
 
 NORMAL = 0.9, 1.1
 """Standard deviations of an embedding that are 1 already."""
@@ -52,6 +52,16 @@ def _smaller(made: Made) -> Made | None:
         for weight in {id(known[name]): known[name] for name in names}.values():
             weight.div_(middle)
     return replace(made, changed=endings(names), factors=(middle,))
+
+
+def _usual(made: Made) -> Made | None:
+    """The rate that the optimiser is used at, where the model's own lies beyond those of all tested models."""
+    usual = USUAL.get(type(made.optimizers[0]).__name__, math.nan)
+    times = peak(made.optimizers) / usual
+    if not (times > FAR or 0 < times < 1 / FAR):
+        return None
+    scale(made.optimizers, made.schedule.schedulers, 1 / times)
+    return replace(made, factors=(times,))
 
 
 def _rate(divisor: float) -> Callable[[Made], Made | None]:
@@ -229,6 +239,7 @@ def _anatomy(made: Made) -> Anatomy:
 
 CHANGES: Mapping[str, Callable[[Made], Made | None]] = {
     "smaller": _smaller,
+    "rate=usual": _usual,
     "rate/3": _rate(3),
     "rate/10": _rate(10),
     "warmup": _warmup,

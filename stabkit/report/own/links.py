@@ -70,21 +70,27 @@ def answer(judged: Judged) -> str:
 def _mended(judged: Judged) -> str:
     """`likely to train with a third of the rate: …`; where no change that was tried makes it so, the best of those that
     help, and how many there was no time for; "" where none was tried, or it is likelier to train than not."""
-    on = f", on the worst seed ({judged.tried_on})" if judged.tried_on is not None else ""
+    unchanged = f", {probability(judged.unchanged)} unchanged" if judged.unchanged is not None else ""
+    on = f" on the worst seed ({judged.tried_on}{unchanged})" if judged.tried_on is not None else ""
     if judged.cure is not None:
         on = ", in every seed" if judged.cure.seeds > 1 else on
         return f"likely to train with {judged.cure.label}{on}: {judged.cure.marked}"
-    near = judged.nearest
-    if not judged.cures or (near is None and leans(judged.worst)):
-        return ""
-    left = f" ({judged.untried} more with a longer --cure-time)" if judged.untried else ""
-    best = f"; the best is {near.label}, {probability(near.probability or 0.0)}: {near.marked}" if near else ""
-    return f"{_none(len(judged.cures))}{on}{left}{best}"
+    near, many = judged.nearest, len(judged.cures)
+    left = f"; {untried(judged)}" if judged.untried else ""
+    if near is not None:
+        best = f"the best of {many} changes tried{on}" if many > 1 else f"the change tried{on}"
+        return f"{best} is {near.label}, {probability(near.probability or 0.0)}: {near.marked}{left}"
+    if not many or leans(judged.worst):
+        return left.removeprefix("; ")
+    tried = f"none of {many} changes tried{on} makes" if many > 1 else f"the change tried{on} does not make"
+    return f"{tried} it likely to train{left}"
 
 
-def _none(count: int) -> str:
-    tried = f"none of {count} changes tried makes" if count > 1 else "the change tried does not make"
-    return f"{tried} it likely to train"
+def untried(judged: Judged) -> str:
+    """`for 4 more changes there was no time (--cure-time 90)`."""
+    more = f"{judged.untried} {'more ' * bool(judged.cures)}change{'s' * (judged.untried != 1)}"
+    enough = f" (--cure-time {judged.wanted})" if judged.wanted else ""
+    return f"for {more} there was no time{enough}"
 
 
 LEAN = 0.65
@@ -169,7 +175,7 @@ UNLIKE = {
     OPTIMIZER: f"forecasts exist only for the optimisers {', '.join(USUAL)}",
     NO_SCORES: "a forecast needs a first loss like the cross-entropy of an untrained classifier; this one is not",
     FEW_SCORES: f"a forecast needs at least {LEAST_ROWS} scores over at least {LEAST_CLASSES} classes",
-    DRAWN: "its matrices are drawn far larger than those of any model of the fit",
+    DRAWN: "its matrices are drawn far larger than those of any tested model",
     OTHER: f"a forecast needs exactly {UPDATES} updates",
 }
 
@@ -178,7 +184,8 @@ def unlike(forecast: OwnForecast) -> str:
     """Why no forecast is given."""
     known = [UNLIKE[axis] for axis in forecast.axes if axis in UNLIKE]
     axes = [axis for axis in forecast.axes if axis not in UNLIKE]
-    beyond = f"its {' and '.join(axes)} differ{'s' * (len(axes) == 1)} from all models of the fit" if axes else ""
+    are = "is" if len(axes) == 1 else "are"
+    beyond = f"its {' and '.join(axes)} {are} beyond those of all tested models" if axes else ""
     return "; ".join(filter(None, (*known, beyond)))
 
 
@@ -196,7 +203,8 @@ def why(verdict: Verdict) -> str:
         _, link = max(odd, key=lambda pair: (pair[1] is scores, abs(pair[0].percent - 50)))
         return f"{link.why}: {among(link)}"
     if scores.healthy is not None and scores.healthy.percent < LITTLE:
-        return f"{scores.why}: usual, but lower than in {100 - scores.healthy.percent:.0f} % of models that train"
+        lower = f"lower than in {100 - scores.healthy.percent:.0f} % of models that train"
+        return f"nothing is unusual; the weakest number: {scores.why}, {lower}"
     return "each link alone is as in models that train"
 
 
@@ -328,7 +336,8 @@ def _among_cell(link: LinkVerdict, level: float | None, deepest: bool) -> LinkCe
         return LinkCell("stuck", FAILS, number)
     if level is None or link.healthy is None:
         return LinkCell("plain" if number else "missing", "", number)
-    usual = link.healthy.low <= level <= link.healthy.high
+    ends = link.healthy.low, link.healthy.high
+    usual = ends[0] <= level <= ends[1] or number in map(short, ends)  # what is written is what is compared
     return LinkCell("trains" if usual else "risk", WITHIN if usual else OUTSIDE, number)
 
 

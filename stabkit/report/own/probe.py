@@ -61,6 +61,7 @@ def render(judged: Judged, done: Done[ProbeSpec, ModelCell], command: str) -> st
         tried_on=judged.tried_on,
         unchanged="" if judged.unchanged is None else probability(judged.unchanged),
         untried=judged.untried,
+        wanted=judged.wanted,
         updates=max(cell.facts.steps for cell in judged.cells),
         deepest=worst.forecast.depth,
         runs=ours().runs,

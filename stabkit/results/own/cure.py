@@ -1,7 +1,8 @@
 """Changes that may mend a model which is likely stuck: what each is called, and the code that makes it.
 
 Each is tried on a copy by one more probe at the deepest depth (`own/probe/changes.py` makes it), the cheapest first: a
-change of the training before one of the model; only weights that are drawn far too large come before both. A higher
+change of the training before one of the model; only weights that are drawn far too large come before both. Of a rate
+far from all that models were tested at the usual one comes first. A higher
 rate comes last: it mends what is too slow, and no other change is named then. Where no single one is enough, the
 likeliest of the training and the likeliest of the model are tried together.
 """
@@ -39,6 +40,10 @@ def _rate(divisor: float) -> Callable[[Facts], str]:
     return line
 
 
+def _usual(facts: Facts) -> str:
+    return f"lr = {scientific(facts.rate, 3)}  # was {scientific(facts.factors[0] * facts.rate, 3)}"
+
+
 def _branch(divisor: str) -> Callable[[Facts], str]:
     def line(facts: Facts) -> str:
         added = f"x + f(x) / {divisor.format(facts.layers)}"
@@ -57,6 +62,7 @@ CHANGES: tuple[Change, ...] = (
         ),
         model=True,
     ),
+    Change("rate=usual", "the usual rate of its optimiser", _usual),
     Change("rate/3", "a third of the rate", _rate(3)),
     Change("rate/10", "a tenth of the rate", _rate(10)),
     Change(

@@ -64,6 +64,11 @@ USUAL = {
 momentum of 0.9."""
 
 
+RATE = "rate"
+FAR = 32.0
+"""Times the usual rate, or as far below it: the corpus reaches from 1/33 to 30."""
+
+
 @dataclass(frozen=True, slots=True)
 class OwnSetting:
     """What of a training a link reads besides its numbers."""
@@ -120,7 +125,7 @@ def axes(at: OwnSetting) -> dict[str, float]:
         "depth": math.log2(at.layers),
         "width": math.log2(at.width),
         "warm-up": math.log2(1 + at.warmup / 16),
-        "rate": math.log2(at.rate),
+        RATE: math.log2(at.rate),
     }
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from stabkit.results.forecast.logistic import Word
 from stabkit.results.own.cell import ModelCell
 from stabkit.results.own.cure import Cure
-from stabkit.results.own.forecast import DRAWN
+from stabkit.results.own.forecast import DRAWN, RATE
 from stabkit.results.own.verdict import FIRM, Verdict, verdict
 
 TRIED: tuple[Word, ...] = ("likely stuck", "open")
@@ -30,11 +30,13 @@ class Judged:
     """The seed that they were tried on: the one least likely to train; None where it is the only one."""
     untried: int = 0
     """Changes for which there was no time."""
+    wanted: int = 0
+    """Seconds in which there would be time for all of them, by those that were tried; 0 where that is not known."""
 
     @property
     def mendable(self) -> bool:
         """Whether changes are worth a try."""
-        return self.worst.word in TRIED or DRAWN in self.worst.forecast.axes
+        return self.worst.word in TRIED or not {DRAWN, RATE}.isdisjoint(self.worst.forecast.axes)
 
     @property
     def cure(self) -> Cure | None:
