@@ -49,7 +49,7 @@ ITEMS: tuple[Item, ...] = (
             f"sweep --models post-ln,post-ln-init --depths 18 {LONG}",
             f"sweep --models post-ln --depths 18 {updates(warmup=4000)}",
         ),
-        figures=("chain_order", "update", "ln_input", "grad_norm"),
+        figures=("update", "ln_input", "grad_norm", "chain_order"),
         claims=(
             *("order", "initialisation", "standstill", "warmup", "ln-growth", "ln-stable", "ln-size"),
             *("vanishing", "vanishing-init"),

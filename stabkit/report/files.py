@@ -50,7 +50,7 @@ def write_page(summary: Summary, path: Path, command: str) -> Path:
 
 
 def write_pictures(runs: Sequence[Run], folder: Path) -> int:
-    """Every figure as NAME.svg, .png, .pdf and .csv; returns how many figures."""
+    """Every figure of which these runs have anything as NAME.svg, .png, .pdf and .csv; returns how many."""
     import numpy as np
 
     from stabkit.figures.catalogue import FIGURES
@@ -59,11 +59,15 @@ def write_pictures(runs: Sequence[Run], folder: Path) -> int:
     from stabkit.report import order
 
     figures = [*FIGURES, *recorded.of_runs(runs)]
+    count = 0
     for figure in figures:
         with np.errstate(all="ignore"):  # as on the page
             frame = figure.select(order.source(figure, runs))
+            if frame.empty:
+                continue
             drawn = figure.drawn(frame)
+        count += 1
         for kind in ("svg", "png", "pdf"):
             svg.save(drawn, folder / f"{figure.name}.{kind}")
         write_file(folder / f"{figure.name}.csv", frame.to_csv(index=False).encode())
-    return len(figures)
+    return count

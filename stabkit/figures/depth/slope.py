@@ -110,7 +110,7 @@ def lit(runs: Sequence[Run]) -> tuple[str, ...]:
 
 
 def title(runs: Sequence[Run]) -> str:
-    """Post-LN over DeepNorm, least and greatest over depths and seeds."""
+    """Post-LN over DeepNorm at the shallowest and the deepest."""
     return clauses(runs)[0]
 
 
@@ -125,18 +125,15 @@ def clauses(runs: Sequence[Run]) -> list[str]:
 
 def _ratio(runs: Sequence[Run]) -> str:
     frame = select(runs)
-    ratios: list[float] = []
-    depths: list[str] = []
+    ratios: dict[str, float] = {}
     for (_, depth), here in frame.groupby(["condition", "depth"], sort=False):
         by = {variant: rows.set_index("seed")["update"] for variant, rows in here.groupby("variant", sort=False)}
-        if set(by) >= PAIR and (paired := [value for value in by["post-ln"] / by["deepnorm"] if math.isfinite(value)]):
-            ratios += paired
-            depths.append(str(depth))
+        if set(by) >= PAIR and (paired := [value for value in by["post-ln"] / by["deepnorm"] if 0 < value < math.inf]):
+            ratios.setdefault(str(depth), centre(paired))
     if ratios:
-        low, high = short(min(ratios)), short(max(ratios))
-        where = " to ".join(dict.fromkeys((depths[0], depths[-1])))
-        span = f"{low}–{high}" if low != high else low
-        return f"One SGD step moves Post-LN's output {span} times as far as DeepNorm's ({where})"
+        (depth, ratio), *more = ratios.items()
+        deepest = f", {short(more[-1][1])} times at {more[-1][0]}" if more else ""
+        return f"One SGD step moves Post-LN's output {short(ratio)} times as far as DeepNorm's at {depth}{deepest}"
     return "How far one SGD step moves the output, for each unit of learning rate"
 
 
