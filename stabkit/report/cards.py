@@ -133,7 +133,7 @@ def _grouped(frame: pd.DataFrame) -> dict[str, Any]:
         "runs": [[_number(cells[name][i]) for name in facts] for i in first.values()],
         "columns": columns,
         "of": [places[run] for run in cells["run"]],
-        "cells": [list(map(_number, cells[name])) for name in columns],
+        "cells": [[_number(value, MEASURED) for value in cells[name]] for name in columns],
     }
 
 
@@ -141,10 +141,14 @@ def _same(value: Any, other: Any) -> bool:
     return value is other or bool(value == other) or (value != value and other != other)  # NaN is NaN
 
 
-def _number(value: Any) -> Any:
-    """A cell of the CSV: whole numbers and texts as they are, six digits of the others, nothing for NaN."""
+MEASURED = 4
+"""Digits of a measured number on a page, as much as a picture shows; `stabkit export` has all."""
+
+
+def _number(value: Any, digits: int = 6) -> Any:
+    """A cell of the CSV: whole numbers and texts as they are, so many digits of the others, nothing for NaN."""
     if isinstance(value, float | np.floating):
-        return None if math.isnan(value) else str(value) if math.isinf(value) else float(f"{value:.6g}")
+        return None if math.isnan(value) else str(value) if math.isinf(value) else float(f"{value:.{digits}g}")
     return int(value) if isinstance(value, int | np.integer) else str(value)
 
 

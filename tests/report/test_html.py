@@ -112,7 +112,7 @@ def test_the_first_screen_holds_the_sentence_the_command_and_the_matrix(page: st
     assert places == sorted(places)
 
 
-def test_the_tables_for_the_csv_hold_exactly_what_is_drawn(page: str) -> None:
+def test_the_tables_for_the_csv_hold_all_that_is_drawn_to_four_digits(page: str) -> None:
     from stabkit.figures.catalogue import FIGURES
 
     found = re.findall(r'<h3 id="figure-([^"]+)">.*?<script type="text/plain" data-packed>(.*?)</script>', page, re.S)
@@ -130,7 +130,7 @@ def test_the_tables_for_the_csv_hold_exactly_what_is_drawn(page: str) -> None:
         read = pd.DataFrame(rows, columns=[*packed["facts"], *packed["columns"]])[list(frame.columns)]
         numbers = {name: float for name in frame.columns if frame[name].dtype == float}  # a column of NaN alone is null
         read = read.astype(numbers)
-        pd.testing.assert_frame_equal(read, frame.reset_index(drop=True), check_dtype=False, rtol=1e-5)
+        pd.testing.assert_frame_equal(read, frame.reset_index(drop=True), check_dtype=False, rtol=5e-4)
 
 
 def test_our_own_readings_stand_apart_from_what_the_papers_say(undrawn: None) -> None:

@@ -219,7 +219,7 @@ def test_every_figure_downloads_whole(opened: Callable[..., Any], tmp_path: Path
         assert len(rows) == len(frame) and set(rows[0]) == set(frame.columns)
         for row, (_, drawn) in zip(rows, frame.iterrows(), strict=True):
             assert row["run"] == drawn["run"] and int(row["step"]) == drawn["step"]
-            assert float(row["update"]) == pytest.approx(drawn["update"], rel=1e-5)
+            assert float(row["update"]) == pytest.approx(drawn["update"], rel=5e-4)
 
 
 def test_a_hostile_name_changes_nothing(opened: Callable[..., Any]) -> None:
