@@ -91,13 +91,8 @@ def test_the_readmes_loop_is_watched(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     model = probe_models.Stack(2)
     optimizer = torch.optim.AdamW(model.parameters())
-
-    def update(model, optimizer, batch):
-        loss = loss_of(model, batch)
-        optimizer.zero_grad(), loss.backward(), optimizer.step()
-        return loss
-
-    names = executed(WATCH, model=model, optimizer=optimizer, batches=[tokens(i) for i in range(3)], update=update)
+    batches = [tokens(i) for i in range(3)]
+    names = executed(WATCH, model=model, optimizer=optimizer, batches=batches, loss_of=loss_of)
     assert names["watch"].ended == "closed" and names["watch"].steps == 3
     done = stabkit("report", "--store", tmp_path / "out")
     assert done.returncode == 0 and names["watch"].id in done.stdout

@@ -93,7 +93,7 @@ def _ends(result: ProbeResult, *, strict: bool, no_fail: bool) -> StabkitError |
     if worst.word == "likely stuck" and not no_fail:
         named = f" ({' and '.join(worst.failing)})" if worst.failing else ""
         word = "it does not train as it stands" if worst.broken else "likely stuck"
-        return Unstable(f"{word}{named}; with --no-fail the exit code is 0")
+        return Unstable(f"{word}{named}: exit code 7, or 0 with --no-fail")
     if strict and worst.word != "likely trains":
         return Undecided(f"{worst.word}: --strict needs a model that is likely to train")
     return None

@@ -20,7 +20,8 @@ WHAT = {
     "finite": "a number is not finite",
     "step": "one update moved weights by more than their own norm",
     "stream": "the stream is near the largest number of its type",
-    "gradient": "the lowest layer's gradient is far from the top layer's",
+    "gradient": "the lowest layer's gradient is far below the top layer's",
+    "exploded": "the lowest layer's gradient is far above the top layer's",
     "loss": "the loss is three times the first one",
     "level": "the logits hardly depend on the input",
     "jump": "one update was much larger than earlier ones",
@@ -88,7 +89,8 @@ def answer(watched: Watched) -> str:
     first = min(watched.alarms, key=lambda alarm: alarm.step)
     more = len(watched.alarms) - 1
     further = f" {more} further warning{'s' * (more != 1)}." if more else ""
-    return f"{who}, update {first.step:,} of {facts.steps:,}: {first.sentence}.{further}"
+    then = f"; {first.advice}" if first.advice else ""
+    return f"{who}, update {first.step:,} of {facts.steps:,}: {first.sentence}{then}.{further}"
 
 
 def in_short(watched: Watched) -> str:
@@ -96,10 +98,10 @@ def in_short(watched: Watched) -> str:
     if not watched.alarms:
         return fitting(answer(watched), f"No link exceeded its limit in {updates(watched.cell.facts.steps)}.")
     first = min(watched.alarms, key=lambda alarm: alarm.step)
-    return fitting(
-        f"Update {first.step:,} of {watched.cell.facts.steps:,}: {first.sentence}.",
-        f"Update {first.step:,} of {watched.cell.facts.steps:,}: {WHAT[first.link]}.",
-    )
+    when = f"Update {first.step:,} of {watched.cell.facts.steps:,}"
+    what = WHAT["exploded" if first.link == "gradient" and first.numbers["ratio"] > 1 else first.link]
+    then = f"; try {first.change}" if first.change else ""
+    return fitting(f"{when}: {first.sentence}{then}.", f"{when}: {what}{then}.", f"{when}: {what}.")
 
 
 def ended(watched: Watched) -> str:

@@ -28,6 +28,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import TypedDict
 
+from stabkit.results.outcome import LOST, SEEN_LOST
 from stabkit.results.own.cell import Sublayer, module_of
 from stabkit.results.own.cure import BY_KEY
 from stabkit.results.own.guess import Guess
@@ -82,9 +83,14 @@ class Alarm:
     numbers: Mapping[str, float]
 
     @property
+    def change(self) -> str:
+        """The change to try first; "" where none is known."""
+        return BY_KEY[TRY[self.link]].label if self.link in TRY else ""
+
+    @property
     def advice(self) -> str:
-        """The change to try, which `stabkit probe` makes on a copy; "" where none is known."""
-        return f"a change to try with stabkit probe: {BY_KEY[TRY[self.link]].label}" if self.link in TRY else ""
+        """The same as an advice."""
+        return f"try {self.change}; stabkit probe tests it on a copy" if self.change else ""
 
     @property
     def whole(self) -> str:
@@ -173,7 +179,9 @@ class Alarms:
                 what = f"{self._layer(stack, min(norms))} receives {times(ratio)} the top layer's gradient"
                 what += f" since update {since[0]}"
                 why = (
-                    "few of the models that stabkit trained recovered from a ratio below 10⁻²"
+                    f"{SEEN_LOST[0]} of {SEEN_LOST[1]} models that stabkit trained recovered from a ratio below 10⁻⁴"
+                    if ratio < LOST
+                    else "few of the models that stabkit trained recovered from a ratio below 10⁻²"
                     if ratio < 1
                     else "the gradient explodes on its way down"
                 )
