@@ -86,7 +86,7 @@ TERMINAL: Mapping[str, tuple[Any, Any]] = {
     "baseline": (
         _file(
             "--baseline",
-            help="Exit with 7 only if worse than this: a later word, a new failing link, or 0.1 less probable.",
+            help="Exit with 7 only if worse than this: a new failing link, or 0.1 less probable.",
         ),
         None,
     ),

@@ -95,7 +95,9 @@ def _message(result: ProbeResult, held: AgainstBaseline | None, ends: StabkitErr
     """Why a job ends as it does, in a line."""
     if held is None:
         return result.verdict
-    return f"{held.sentence}; {ends}" if ends and not held.worse else held.sentence
+    if held.worse and ends:
+        return str(ends)
+    return f"{held.sentence}; {ends}" if ends else held.sentence
 
 
 def _escaped(text: str) -> str:
@@ -104,9 +106,10 @@ def _escaped(text: str) -> str:
 
 
 def _markdown(result: ProbeResult, held: AgainstBaseline | None) -> str:
-    lines = ["### stabkit probe", "", f"**{links.in_short(result.judged)}** {result.verdict}", ""]
+    lines = ["### stabkit probe", ""]
     if held is not None:
-        lines.append(f"- {held.sentence[0].upper()}{held.sentence[1:]}.")
+        lines += [f"**{held.sentence[0].upper()}{held.sentence[1:]}.**", ""]
+    lines += [result.verdict, ""]
     for rate in links.rates(result.judged):
         head = ("link", "", "with depth", *rate["depths"], "among models that train")
         lines += ["", f"{rate['name']}: **{rate['word']}**", "", f"| {' | '.join(head)} |", "|" + "---|" * len(head)]

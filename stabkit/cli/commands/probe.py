@@ -47,7 +47,9 @@ def probe(invocation: Invocation) -> None:
         ends = None if isinstance(ends, Unstable) else ends  # it is accepted
     if held is not None:
         if held.worse:
-            ends = Unstable(f"{held.sentence}; --update-baseline accepts it")
+            cure = result.judged.cure
+            mended = f"it is likely to train with {cure.label}, `{cure.code}`; " if cure else ""
+            ends = Unstable(f"{held.sentence}; {mended}revert the change, or accept it with --update-baseline")
         else:
             ends = None if isinstance(ends, Unstable) else ends  # it was so before
             console.note(held.sentence)

@@ -1,14 +1,16 @@
 """What a probe of a user's model had said before, as a small file to commit, and what has become worse since.
 
-    worse   a verdict that is later in FIRM (likely trains, open, out of range, likely stuck), a link that fails and did
-            not, or a probability that fell by DROP or more
+    worse   a link that fails and did not; or a probability that fell by DROP or more, and by more than the file's own
+            seeds lie apart; or a forecast that is no longer given
 
 A probe is a function of the model, its data and the seeds, to the bit on one machine: what differs comes from a change.
+But a change that draws the same weights in another order is one too, and moves the numbers as another seed does.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -21,6 +23,10 @@ from stabkit.results.own.verdict import FIRM
 from stabkit.results.words import scientific
 
 SCHEMA = "stabkit-baseline/1"
+TOLD = {"gradient": "gradient ratio", "scores": "information in the logits", "update": "update", "stream": "stream"}
+"""Links whose number is kept: what it is called."""
+FAR = 2.0
+"""Fold by which a number moves that is told."""
 DROP = 0.1
 """Of a probability: a tenth of a word's width in calibration (docs/verdict.md) is not a regression."""
 
@@ -31,9 +37,15 @@ class RateBaseline:
 
     lr: float | None
     """None: the factory's own."""
+    rate: float
+    """That was used; 0 where there is none."""
     verdict: Forecasted
     probability: float | None
+    apart: float
+    """How far the probabilities of its seeds lie apart; 0 of one seed."""
     failing: tuple[str, ...]
+    levels: Mapping[str, float]
+    """{link: its number at the deepest}."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,13 +72,26 @@ def of(judged: Judged, factory: str, depths: Sequence[int | None], seeds: Sequen
         rates=tuple(
             RateBaseline(
                 lr=verdict.lr or None,
+                rate=_finite(next(cell.facts.rate for cell in judged.cells if cell.facts.lr == verdict.lr)),
                 verdict=verdict.word,
                 probability=None if verdict.forecast.probability is None else round(verdict.forecast.probability, 4),
+                apart=round(_apart(judged.of_seeds(verdict.lr)), 4),
                 failing=tuple(verdict.failing),
+                levels={name: _finite(link.level) for name, link in verdict.links.items() if name in TOLD},
             )
             for verdict in judged.verdicts
         ),
     )
+
+
+def _finite(number: float) -> float:
+    """To four digits; 0 for what is none."""
+    return float(f"{number:.4g}") if math.isfinite(number) and number > 0 else 0.0
+
+
+def _apart(probabilities: Sequence[float | None]) -> float:
+    known = [p for p in probabilities if p is not None]
+    return max(known) - min(known) if known else 0.0
 
 
 def read(path: Path) -> Baseline:
@@ -79,7 +104,7 @@ def read(path: Path) -> Baseline:
         raise UsageError(f"--baseline {path} cannot be read ({error}); --update-baseline writes it") from error
     try:
         return _baseline(body)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise UsageError(f"--baseline {path} is not a baseline of this version; --update-baseline writes it") from error
 
 
@@ -89,9 +114,12 @@ def _baseline(body: Mapping[str, Any]) -> Baseline:
     rates = tuple(
         RateBaseline(
             lr=None if rate["lr"] is None else float(rate["lr"]),
+            rate=float(rate["rate"]),
             verdict=FIRM[FIRM.index(rate["verdict"])],
             probability=None if rate["probability"] is None else float(rate["probability"]),
+            apart=float(rate["apart"]),
             failing=tuple(map(str, rate["failing"])),
+            levels={str(name): float(level) for name, level in rate["levels"].items()},
         )
         for rate in body["rates"]
     )
@@ -146,13 +174,27 @@ def _worse(before: RateBaseline, now: RateBaseline) -> list[str]:
     at = "" if now.lr is None else f"at {scientific(now.lr, 6)} "
     found = []
     was, is_ = before.probability, now.probability
-    if FIRM.index(now.verdict) > FIRM.index(before.verdict):
-        found.append(f"{at}{before.verdict} before, {now.verdict} now")
-    elif was is not None and is_ is not None and was - is_ >= DROP:
-        found.append(f"{at}it trains with a probability of {is_:.2f}, {was:.2f} before")
+    if was is None or is_ is None:
+        fell = FIRM.index(now.verdict) > FIRM.index(before.verdict)
+    else:
+        fell = was - is_ >= max(DROP, before.apart)
+    if fell:
+        found.append(_steady(before, now))
     if broken := [name for name in now.failing if name not in before.failing]:
         found.append(f"{at}{' and '.join(broken)} fail{'s' * (len(broken) == 1)} and did not before")
-    return found
+    return found + ([f"{at}{told}" for told in _moved(before, now)] if found else [])
+
+
+def _moved(before: RateBaseline, now: RateBaseline) -> list[str]:
+    """What else is not as it was: the rate, and the link whose number moved the farthest, where it did FAR-fold."""
+    told = []
+    if before.rate and now.rate and not math.isclose(before.rate, now.rate, rel_tol=1e-3):
+        told.append(f"its rate is {scientific(now.rate)}, {scientific(before.rate)} before")
+    both = {name: (before.levels[name], now.levels.get(name, 0.0)) for name in before.levels}
+    ways = {name: abs(math.log(b / a)) for name, (a, b) in both.items() if a > 0 and b > 0}
+    if ways and ways[name := max(ways, key=lambda each: ways[each])] >= math.log(FAR):
+        told.append(f"{TOLD[name]} {both[name][1]:.2g}, {both[name][0]:.2g} before")
+    return told
 
 
 def _listed(value: Any) -> str:

@@ -65,6 +65,11 @@ class Judged:
             return self.worst.forecast.probability
         return _of_seed(self.cells, self.worst.lr, self.tried_on).forecast.probability
 
+    def of_seeds(self, lr: float) -> list[float | None]:
+        """With what probability the model trains at a rate, seed by seed."""
+        seeds = dict.fromkeys(cell.facts.seed for cell in self.cells if cell.facts.lr == lr)
+        return [_of_seed(self.cells, lr, seed).forecast.probability for seed in seeds]
+
     @property
     def worst(self) -> Verdict:
         """That of the rate at which it is least likely to train; of equals the lowest's."""
