@@ -39,7 +39,7 @@ class UsageError(StabkitError):
 def require(package: str, what: str, extra: str) -> None:
     """Raise UsageError that names the extra where `what` needs a package that is not installed."""
     if importlib.util.find_spec(package) is None:
-        raise UsageError(f"{what} needs {package}: pip install 'stabkit[{extra}]'")
+        raise UsageError(f"{what} needs {package}: pip install '.[{extra}]' in a clone of stabkit")
 
 
 class CorpusError(UsageError):

@@ -31,11 +31,14 @@ def plain(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        (f"sweep --data {ROOT} --source de --target en", "--data needs sentencepiece: pip install 'stabkit[papers]'"),
-        ("sweep --bleu", "--bleu needs sacrebleu: pip install 'stabkit[papers]'"),
+        (
+            f"sweep --data {ROOT} --source de --target en",
+            "--data needs sentencepiece: pip install '.[papers]' in a clone of stabkit",
+        ),
+        ("sweep --bleu", "--bleu needs sacrebleu: pip install '.[papers]' in a clone of stabkit"),
         (
             "landscape --model deepnorm --engine loss-landscapes",
-            "--engine loss-landscapes needs loss_landscapes: pip install 'stabkit[papers]'",
+            "--engine loss-landscapes needs loss_landscapes: pip install '.[papers]' in a clone of stabkit",
         ),
     ],
 )

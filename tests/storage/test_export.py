@@ -80,4 +80,4 @@ def test_parquet_names_what_it_needs(store: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     done = command("export", "--store", store, "--to", "parquet", "--out", store / "x.parquet")
     assert done.returncode == 2 and not (store / "x.parquet").exists()
-    assert "--to parquet needs pyarrow: pip install 'stabkit[parquet]'" in " ".join(done.stderr.split())
+    assert "--to parquet needs pyarrow: pip install '.[parquet]' in a clone of stabkit" in " ".join(done.stderr.split())
