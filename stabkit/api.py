@@ -52,7 +52,7 @@ Folder = str | PathLike[str] | None
 Models = Annotated[
     Names,
     Option(
-        "Names, or papers (the twelve), 2026, all; with options: admin:omega=closed; own: ./my.py:function.",
+        "Names, or papers (the twelve), 2026, all; with options: admin:omega=closed; ./my.py:function is your own.",
         TRAIN,
         "METHODS",
         flags=("--model",),

@@ -46,7 +46,7 @@ Version = Annotated[
 
 
 Runs = Annotated[list[str], Argument("Run ids, their beginnings, or run folders; default: all.", "RUNS")]
-OneRun = Annotated[str, Argument("A run id or its beginning.", "RUN")]
+OneRun = Annotated[str, Argument("A run id or its beginning; `stabkit runs ls` lists them.", "RUN")]
 Store = Annotated[str, Option("Folder that holds runs/; default: this one.", OUT, "DIR", envvar=HOME)]
 
 

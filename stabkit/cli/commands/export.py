@@ -37,6 +37,8 @@ def put(
     table = _table(runs, what, watches)
     if path is None and sys.stdout is None:
         raise UsageError("standard output is closed; --out FILE writes to a file")
+    if path is None and sys.stdout.isatty() and what == "records":
+        raise UsageError("that is a line a number, too many to read: --out FILE writes them; --what runs: a row a run")
     if path is None:
         tables.write(table, to, sys.stdout)
         sys.stdout.flush()

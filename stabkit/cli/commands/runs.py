@@ -139,7 +139,8 @@ def listing(lines: Sequence[ListedRun], watches: Sequence[Watched], bleu: Mappin
         )
         if not lines:
             return
-    head = ("run", "optimizer", "outcome", "steps", "loss", "BLEU", "seconds")
+    translated = any(bleu.values())
+    head = ("run", "optimizer", "outcome", "steps", "loss", *["BLEU"] * translated, "seconds")
     rows = [
         (
             line.run_id,
@@ -147,8 +148,8 @@ def listing(lines: Sequence[ListedRun], watches: Sequence[Watched], bleu: Mappin
             line.outcome,
             line.steps,
             _short(line.loss),
-            ", ".join(f"{score:.1f}" for score in bleu.get(line.run_id, ())) or "–",
-            _short(line.seconds),
+            *[", ".join(f"{score:.1f}" for score in bleu.get(line.run_id, ())) or "–"] * translated,
+            f"{line.seconds:.1f}" if math.isfinite(line.seconds) else "–",
         )
         for line in lines
     ]
