@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from benchmarks import gate
 from stabkit.errors import UsageError
 from stabkit.results.own import baseline
 from stabkit.results.own.baseline import Baseline, RateBaseline
@@ -179,6 +180,12 @@ def test_the_action_gives_every_input_to_the_probe(tmp_path: Path) -> None:
     )
     words = "probe model:gpt --depths 4,8 --seeds 0 --lr 1e-3 -q --baseline depth.json".split()
     assert done.returncode == 7 and done.stdout.split() == words, done.stderr
+
+
+def test_the_page_says_how_often_another_draw_is_an_alarm() -> None:
+    rows = gate.there()
+    alarms, pairs = gate.told(rows, 0.0, 1.0)
+    assert f"Of {len(rows)} held-out models that train, {alarms} of {pairs} such pairs" in " ".join(PAGE.split())
 
 
 def test_the_page_uses_the_action_with_inputs_that_it_has() -> None:
