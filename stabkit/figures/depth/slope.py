@@ -133,7 +133,7 @@ def _ratio(runs: Sequence[Run]) -> str:
     if ratios:
         (depth, ratio), *more = ratios.items()
         deepest = f", {short(more[-1][1])} times at {more[-1][0]}" if more else ""
-        return f"One SGD step moves Post-LN's output {short(ratio)} times as far as DeepNorm's at {depth}{deepest}"
+        return f"Post-LN's update of one SGD step is {short(ratio)} times DeepNorm's at {depth}{deepest}"
     return "How far one SGD step moves the output, for each unit of learning rate"
 
 

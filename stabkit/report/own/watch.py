@@ -18,7 +18,7 @@ from stabkit.storage.watched import Watched
 TITLE = "What happened in training?"
 WHAT = {
     "finite": "a number is not finite",
-    "step": "one update moved weights by more than their own norm",
+    "step": "it moved weights by more than their norm",
     "stream": "the stream is near the largest number of its type",
     "gradient": "the lowest layer's gradient is far below the top layer's",
     "exploded": "the lowest layer's gradient is far above the top layer's",

@@ -178,9 +178,9 @@ def test_the_terminal_ranks_the_methods_and_says_whether_two_rates_agree(capsys:
 def test_the_title_is_post_ln_over_deepnorm_at_the_shallowest_and_the_deepest() -> None:
     six = [*seeds("post-ln", 6, 20.0), *seeds("deepnorm", 6, 2.0), *seeds("pre-ln", 6, 500.0)]
     deep = [*seeds("post-ln", 18, 90.0), *seeds("deepnorm", 18, 3.0)]
-    assert slope.title(six) == "One SGD step moves Post-LN's output 10 times as far as DeepNorm's at 6L-6L"
+    assert slope.title(six) == "Post-LN's update of one SGD step is 10 times DeepNorm's at 6L-6L"
     assert slope.title([*deep, *six]) == (
-        "One SGD step moves Post-LN's output 10 times as far as DeepNorm's at 6L-6L, 30 times at 18L-18L"
+        "Post-LN's update of one SGD step is 10 times DeepNorm's at 6L-6L, 30 times at 18L-18L"
     )
     assert slope.title(seeds("pre-ln", 6, 1.0)) == slope.title([]) == NOTHING
     assert slope.PICTURE.described(slope.select(deep)).endswith("Post-LN: 18L-18L 90; DeepNorm: 18L-18L 3.0.")
@@ -240,7 +240,7 @@ def test_a_page_of_single_steps_shows_what_is_known_before_training_and_judges_n
     assert all(made.run_id in page for made in STEPS)
     assert headline(STEPS) == f"{slope.title(STEPS)}."
     assert text_of(page).index(headline(STEPS)) < text_of(page).index('id="figure-slope"')
-    assert "12 times as far as DeepNorm's at 2L-2L, 30 times at 6L-6L" in slope.title(STEPS)
+    assert "12 times DeepNorm's at 2L-2L, 30 times at 6L-6L" in slope.title(STEPS)
 
 
 def test_a_page_of_training_and_single_steps_opens_as_that_of_the_training_alone() -> None:
