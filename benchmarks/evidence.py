@@ -133,7 +133,8 @@ PARTS: dict[str, Part] = {
     **{
         f"probe-{name}": Part(
             page=f"probe-{name}.html",
-            command=f"probe tests.own.library_models:{name} --depths 6,12,24,48 --seeds 0 --cure-time 900 --no-fail --out OUT",
+            command=f"probe tests.own.library_models:{name} --depths 6,12,24,48 --seeds 0 --cure-time 900 "
+            "--no-fail --out OUT",
         )
         for name in ("bert", "gpt2", "llama")
     },

@@ -54,6 +54,13 @@ def test_what_was_judged_is_said_as_a_verdict() -> None:
     )
 
 
+def test_where_one_seed_trains_and_another_does_not_no_word_is_of_every_seed() -> None:
+    runs = [at16("deepnorm", 18, 9.0, word, warmup=0, seed=seed) for seed, word in enumerate(("trains", "stuck"))]
+    runs += [at16("deepnorm", 6, 9.0, "stuck", warmup=0, seed=seed) for seed in range(2)]
+    assert answer(matrix(runs)).endswith("DeepNorm is stuck at 6L-6L, trains in some seeds only at 18L-18L.")
+    assert in_short(matrix(runs)) == "At 18L-18L DeepNorm trains in some seeds only."
+
+
 def test_between_the_two_words_a_cell_is_open() -> None:
     said = answer(matrix(told("deepnorm", 0.95, 0.95, 0.4)))
     assert "DeepNorm likely trains to 18L-18L, is open at 50L-50L" in said
@@ -139,7 +146,10 @@ def test_a_cell_near_the_line_is_named_and_what_decides_it():
         run.__dict__["outcome"] = near
     assert [run.outcome.near_line for run in runs] == [True, False]
     said = answer(matrix(runs))
-    assert said.endswith(" Within 0.1 nats of the line ends Post-LN at 18L-18L: twice as many updates would decide.")
+    assert said.endswith(
+        " Within 0.1 nats of the line between training and not ends Post-LN at 18L-18L: twice as many updates would "
+        "decide."
+    )
 
 
 def test_a_page_names_the_condition_that_its_sentence_holds_under():

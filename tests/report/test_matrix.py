@@ -144,7 +144,7 @@ def test_whether_the_gradient_ratio_separates_is_computed() -> None:
 
     trains = at16("deepnorm", 18, 1.0, "trains", ratio=0.2)
     told = separation([trains, stuck(1e-6)])
-    assert told.startswith("On this page, 1 stuck run (by their losses alone), all Post-LN at 18L-18L: gradient ratio ")
+    assert told.startswith("On this page, 1 stuck run by the loss alone, all Post-LN at 18L-18L: gradient ratio ")
     assert "at least 0.200 in runs that train, at most 10⁻⁶ in stuck ones (no overlap)" in told
     assert "0.400 in stuck ones (they overlap)" in separation([trains, stuck(0.4)])
     assert separation([trains]) == "" == separation([trains, stuck(1e-6, end=5.0)]), "its loss was still falling"

@@ -110,7 +110,7 @@ def sentence(runs: Sequence[Run]) -> str:
         began = f"in {len(lost)} more it" if gone else below.format(len(lost))
         after = f"in {len(ordered) or 'none'} of them after LN inputs had grown by half"
         still = f" ({training} of them train{'s' * (training == 1)} all the same)" if training else ""
-        parts.append(f"{began} fell below in training, {after}{still}")
+        parts.append(f"{began} fell below its limit in training, {after}{still}")
     if not parts:
         parts.append(f"{below.format('none')} fell below its limit")
     parts.append(f"LN inputs grew by half in {len(grown)}")

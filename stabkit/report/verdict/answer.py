@@ -7,7 +7,7 @@ from itertools import groupby
 
 from stabkit.figures.shared.comparison import Condition
 from stabkit.figures.shared.words import axis_words, listed, several
-from stabkit.report.verdict.matrix import Matrix, VerdictRow
+from stabkit.report.verdict.matrix import Matrix, VerdictCell, VerdictRow
 from stabkit.results.forecast.measured import UPDATES
 from stabkit.results.forecast.model import UNSEEN, WARMUP
 from stabkit.results.outcome import NEAR
@@ -16,6 +16,7 @@ from stabkit.results.words import fitting, scientific
 VERBS = {
     "trains": ("trains", "train"),
     "likely trains": ("likely trains", "likely train"),
+    "some": ("trains in some seeds only", "train in some seeds only"),
     "stuck": ("is stuck", "are stuck"),
     "likely stuck": ("is likely stuck", "are likely stuck"),
     "diverged": ("diverges", "diverge"),
@@ -32,7 +33,7 @@ MOST_SAID = 3
 def answer(verdicts: Matrix) -> str:
     """`Without warm-up at 5e-4, by 16 of 250 updates, 3 seeds, de-en: Post-LN is likely stuck from 18L-18L on; …`;
     nothing where no cell has a verdict or a forecast."""
-    words = [cell.verdict for row in verdicts.rows for cell in row.cells if cell.verdict not in WITHOUT]
+    words = [word for row in verdicts.rows for cell in row.cells if (word := _word(cell)) not in WITHOUT]
     if not words:
         return ""
     if set(words) == {"out of range"}:
@@ -65,7 +66,7 @@ def in_short(verdicts: Matrix) -> str:
     """The same at the deepest depth that has an answer, short enough for a headline: `At 100L-100L DeepNorm likely
     trains; Post-LN is likely stuck.`"""
     rows = [row for row in verdicts.rows if any(cell.verdict not in WITHOUT for cell in row.cells)]
-    words = {cell.verdict for row in rows for cell in row.cells if cell.verdict}
+    words = {word for row in rows for cell in row.cells if (word := _word(cell))}
     if not rows:
         return ""
     names = [f"{row.label} ({row.condition})" if row.condition else row.label for row in rows]
@@ -85,7 +86,7 @@ def in_short(verdicts: Matrix) -> str:
     deepest = max(i for row in rows for i, cell in enumerate(row.cells) if cell.verdict not in WITHOUT)
     by: dict[str, list[str]] = {}
     for name, row in zip(names, rows, strict=True):
-        if (verdict := row.cells[deepest].verdict) not in WITHOUT:
+        if (verdict := _word(row.cells[deepest])) not in WITHOUT:
             by.setdefault(str(verdict), []).append(name)
     of = sum(map(len, by.values()))
     ranked = sorted(by.items(), key=lambda item: [*VERBS, item[0]].index(item[0]))
@@ -104,6 +105,13 @@ def in_short(verdicts: Matrix) -> str:
     )
 
 
+def _word(cell: VerdictCell) -> str | None:
+    """A cell's verdict; `some` where one seed trains and another does not."""
+    ended = {word for word, _ in cell.outcomes}
+    mixed = not cell.forecast and "trains" in ended and bool(ended & {"stuck", "diverged"})
+    return "some" if mixed else cell.verdict
+
+
 def _verb(word: str, count: int) -> str:
     return VERBS.get(word, (word, word))[count > 1]
 
@@ -120,7 +128,8 @@ def _near(verdicts: Matrix) -> str:
         return ""
     names = several(near, len(near)) if len(near) <= MOST_SAID else f"{len(near)} cells"
     ends = "ends" if len(near) == 1 else "end"
-    return f" Within {NEAR:g} nats of the line {ends} {names}: twice as many updates would decide."
+    line = "the line between training and not"
+    return f" Within {NEAR:g} nats of {line} {ends} {names}: twice as many updates would decide."
 
 
 def _unseen(verdicts: Matrix) -> str:
@@ -156,7 +165,7 @@ def _sentence(condition: Condition, rows: Sequence[VerdictRow], depths: Sequence
     """One condition: methods that share a fate together."""
     fates: dict[tuple[str | None, ...], list[str]] = {}
     for row in rows:
-        fates.setdefault(tuple(cell.verdict for cell in row.cells), []).append(row.label)
+        fates.setdefault(tuple(map(_word, row.cells)), []).append(row.label)
     parts = [f"{several(labels, len(rows))} {_fate(fate, depths, len(labels) > 1)}" for fate, labels in fates.items()]
     return (f"{condition}: " if condition else "") + "; ".join(parts)
 

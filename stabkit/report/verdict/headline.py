@@ -148,7 +148,7 @@ def separation(runs: Sequence[Run]) -> str:
     if not parts:
         return ""
     cells = {f"{method_label(run.spec)} at {run.spec.depth}" for run in lost}
-    whose = f"{len(lost)} stuck run{'s' * (len(lost) != 1)} (by their losses alone)"
+    whose = f"{len(lost)} stuck run{'s' * (len(lost) != 1)} by the loss alone"
     return f"On this page, {whose}{f', all {cells.pop()}' if len(cells) == 1 else ''}: {'; '.join(parts)}."
 
 
