@@ -52,7 +52,7 @@ def test_a_change_that_is_enough_for_one_seed_is_looked_at_in_the_others_and_the
 
 
 def test_two_together_are_tried_where_none_is_enough(monkeypatch):
-    pair = "rate/3+smaller"
+    pair = "rate=usual+smaller"
     made, asked = found(monkeypatch, {(pair, 1): "likely trains", (pair, 3): "likely trains"})
     assert made[pair] == ("likely trains", 3) and list(made)[-1] == pair
     assert asked == [((2,), (pair,)), ((0, 1), (pair,))]

@@ -78,7 +78,7 @@ def test_a_store_that_cannot_be_written_to_is_listed(out, monkeypatch):
 
 def test_runs_are_listed_in_plain_columns_that_no_width_cuts(out):
     lines = listed(out).splitlines()
-    heads = ["run", "optimizer", "outcome", "steps", "loss", "BLEU", "seconds"]
+    heads = ["run", "optimizer", "outcome", "steps", "loss", "seconds"]
     assert lines[0] == "2 runs" and lines[1].split() == heads
     assert [line.split()[0] for line in lines[2:]] == Store(out).ids()
     assert {line.split()[1] for line in lines[2:]} == {"adam"}
