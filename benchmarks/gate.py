@@ -43,8 +43,7 @@ def probed(factory: str, depth: int) -> tuple[float | None, ...]:
     """With what probability the model trains, seed by seed."""
     with tempfile.TemporaryDirectory() as out:
         found = stabkit.probe(factory, depths=(depth,), seeds=SEEDS, no_cures=True, out=out)
-        given = found.judged.of_seeds(found.judged.worst.lr)
-        return tuple(given) if len(given) == len(SEEDS) else (*given, *[None] * (len(SEEDS) - len(given)))
+        return tuple(found.judged.of_seeds(found.judged.worst.lr))
 
 
 def told(rows: dict[int, tuple[float | None, ...]], low: float, high: float) -> tuple[int, int]:

@@ -768,7 +768,7 @@ def probe(
             seed = least_likely(found)
             cures, untried = probes.cures(asked, found.worst.lr, seed, execute, limit, following.probing)
             on = seed if len(asked.seeds) > 1 else None
-            wanted = 30 * (1 + int(1.2 * limit * (1 + untried / len(cures))) // 30) if untried and cures else 0
+            wanted = probes.time_for_all(limit, len(cures), untried)
             found = replace(found, cures=tuple(cures), tried_on=on, untried=untried, wanted=wanted)
     if not done.results:
         _, lost = done.lost[0]

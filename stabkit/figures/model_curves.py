@@ -26,6 +26,7 @@ from stabkit.results.depth_fit import geometric
 from stabkit.results.outcome import LOST, SEEN_LOST
 from stabkit.results.own.cell import ModelCell
 from stabkit.results.own.judged import Judged
+from stabkit.results.own.link import NAMES
 from stabkit.results.own.measured import EVERY, RAMP, SILENT, TOP, ramp_information
 from stabkit.results.words import scientific
 from stabkit.storage.watched import Watched
@@ -40,8 +41,6 @@ SEEN = ("run", "panel", "x", "value")
 """Columns of the frame of a probe, and of a watch."""
 MOST_LINES, MOST_POINTS = 6, 240
 """That one picture of a watch draws of a stack, and that one line has."""
-NAMES = {"scores": "Logits"}
-"""Of a link, where it is called otherwise."""
 HUE = "#0072B2"
 LINEAR = 16
 """Updates up to which the axis is linear; logarithmic beyond."""
@@ -76,7 +75,7 @@ def _probed(
 
     return Picture(
         name=f"own_{link}",
-        short=NAMES.get(link, link.capitalize()),
+        short=NAMES[link],
         caption=caption,
         see=see,
         read=(Note(read),),
@@ -85,9 +84,7 @@ def _probed(
         select=select,
         draw=lambda frame: by_depth(frame, x_name, x_note, y_label, limits, rates=rates),
         optional=rates,
-        title=lambda source: (
-            f"{NAMES.get(link, link.capitalize())}: {source.worst.links[link].brief or source.worst.links[link].why}"
-        ),
+        title=lambda source: f"{NAMES[link]}: {source.worst.links[link].brief or source.worst.links[link].why}",
         alt=lambda frame: _depth_ends(frame, reads),
         here=here,
     )

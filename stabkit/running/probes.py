@@ -189,6 +189,12 @@ def cures(
     return [made[key] for key in dict.fromkeys((*keys, *made)) if key in made], 0 if found else len(waiting)
 
 
+def time_for_all(limit: float, tried: int, left: int) -> int:
+    """Seconds for all changes, by how many were `tried` in `limit` seconds and a fifth more, in half minutes; 0 where
+    none is left, or none was tried."""
+    return 30 * math.ceil(1.2 * limit * (1 + left / tried) / 30) if left and tried else 0
+
+
 def _tried(
     request: ProbeRequest,
     lr: float,

@@ -14,6 +14,7 @@ from stabkit.own.probe.changes import CHANGES, changed
 from stabkit.own.probe.loop import cell, record
 from stabkit.results.own.cure import BY_KEY, CLIP, HEAD, cure, together
 from stabkit.results.own.cure import CHANGES as NAMED
+from stabkit.results.own.forecast import AXES, FAST, RATE, ours
 from stabkit.results.own.judged import judged
 from tests.own import probe_models as models
 
@@ -48,6 +49,12 @@ def test_a_rate_beyond_those_of_all_tested_models_gets_no_forecast_and_the_usual
         assert again.optimizers[0].param_groups[0]["lr"] == pytest.approx(1e-3)
         facts = cell(again, record(again, 2), factory="a:b", depth=4, lr=lr, seed=0, steps=2, change="rate=usual").facts
         assert BY_KEY["rate=usual"].code(facts) == f"lr = 1e-3  # was {'6e-2' if lr > 1e-3 else '1e-6'}"
+
+
+def test_a_rate_that_counts_as_far_lies_beyond_those_of_the_corpus():
+    region = ours().region
+    rates = region.places[:, -1] * region.spread[-1]
+    assert list(AXES)[-1] == RATE and -math.log2(FAST) - 0.1 < rates.min() and rates.max() < math.log2(FAST)
 
 
 def test_a_warm_up_is_left_out_where_there_is_a_schedule():

@@ -6,12 +6,15 @@ import math
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import stabkit
+from stabkit.cli.commands.export import put
+from stabkit.errors import UsageError
 from stabkit.spec import ALGO_VERSION
 from stabkit.storage import export, folder
 from stabkit.storage.store import Store
@@ -81,3 +84,9 @@ def test_parquet_names_what_it_needs(store: Path, monkeypatch: pytest.MonkeyPatc
     done = command("export", "--store", store, "--to", "parquet", "--out", store / "x.parquet")
     assert done.returncode == 2 and not (store / "x.parquet").exists()
     assert "--to parquet needs pyarrow: pip install '.[parquet]' in a clone of stabkit" in " ".join(done.stderr.split())
+
+
+def test_a_terminal_is_not_flooded_with_a_line_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", SimpleNamespace(isatty=lambda: True))
+    with pytest.raises(UsageError, match="--out FILE writes them; --what runs: a row a run"):
+        put([], "csv", None)

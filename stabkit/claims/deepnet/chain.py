@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +23,17 @@ from stabkit.claims.base import (
     share_claim,
 )
 from stabkit.claims.deepnet.update import DEEP, INIT, NO_WARMUP, P, cold_and_deep
-from stabkit.claims.evidence import ClaimCell, at, cells, fails_but_other_trains, mean_over, numbers, shares
+from stabkit.claims.evidence import (
+    ClaimCell,
+    Find,
+    Number,
+    at,
+    cells,
+    fails_but_other_trains,
+    mean_over,
+    numbers,
+    shares,
+)
 from stabkit.figures.chain.run_findings import LATER, WINDOW
 from stabkit.figures.shared.comparison import output_layers
 from stabkit.figures.shared.numbers import centre, chain, lowest_ratio
@@ -35,8 +46,9 @@ from stabkit.storage.store import Run
 BEGAN = ClaimPart("start", "before any update")
 FALL = ClaimPart("fall", "fall in training")
 FOLLOWED = 100
-"""Updates from which on what has not become large is not large: Fig. 3 follows LN inputs in training."""
+"""stabkit's choice: updates from which on what has not become large is not large."""
 LARGER = 1.25
+"""stabkit's choice of what is significantly larger."""
 TEN_FOLD = at_least(10.0, "stabkit's choice: ten-fold")
 GONE = f"stabkit's limit for a vanished gradient; {SEEN}"
 
@@ -49,18 +61,18 @@ def _growth_of(run: Run) -> float:
     return chain(run, "ln_input_growth")
 
 
-def not_yet(
-    values: Callable[[ClaimCell], Mapping[int, float]], limit: float, *methods: str
-) -> Callable[[ClaimCell], str]:
-    """Why a size that is below its limit after a few updates decides nothing: the paper follows it in training."""
+def followed(number: Number, limit: float, method: str, other: str | None = None, **more: Any) -> Find:
+    """`numbers` of LN inputs, which the paper follows in training: one that has not come to its limit in a few updates
+    decides nothing, for it still may."""
 
-    def why(cell: ClaimCell) -> str:
-        updates = min(run.spec.train.steps for method in methods for run in cell.of(method))
-        if updates >= FOLLOWED or centre(values(cell).values()) >= limit:
+    def too_early(cell: ClaimCell) -> str:
+        updates = min(run.spec.train.steps for own in (method, other) if own for run in cell.of(own))
+        values = cell.ratio(method, other, number) if other else cell.values(method, number)
+        if updates >= FOLLOWED or centre(values.values()) >= limit:
             return ""
         return f"{updates} updates: what is not large yet may become so; the paper follows it in training"
 
-    return why
+    return numbers(number, method, other, where=cold_and_deep, beyond=too_early, **more)
 
 
 def deep_decoder(cell: ClaimCell) -> bool:
@@ -175,12 +187,7 @@ CLAIMS: tuple[Claim, ...] = (
         test="Post-LN without warm-up, 18 layers or more: greatest mean LN input over that at step 0",
         threshold=at_least(GROWN, "stabkit's choice: 1.5 times as large"),
         tell=Tell(lambda value: f"{short(value, 3)}-fold"),
-        find=numbers(
-            _growth_of,
-            P,
-            where=cold_and_deep,
-            beyond=not_yet(lambda cell: cell.values(P, _growth_of), GROWN, P),
-        ),
+        find=followed(_growth_of, GROWN, P),
         needs="Post-LN without warm-up at 18 layers or more",
         command=NO_WARMUP,
         methods=("post-ln",),
@@ -193,12 +200,7 @@ CLAIMS: tuple[Claim, ...] = (
         test="Post-LN-init without warm-up, 18 layers or more: greatest mean LN input over that at step 0",
         threshold=at_most(GROWN, "stabkit's choice: less than 1.5 times as large, also the limit for large ones"),
         tell=Tell(lambda value: f"{short(value, 3)}-fold"),
-        find=numbers(
-            _growth_of,
-            INIT,
-            where=cold_and_deep,
-            beyond=not_yet(lambda cell: cell.values(INIT, _growth_of), GROWN, INIT),
-        ),
+        find=followed(_growth_of, GROWN, INIT),
         needs="Post-LN-init without warm-up at 18 layers or more",
         command=NO_WARMUP,
         methods=("post-ln-init",),
@@ -212,14 +214,7 @@ CLAIMS: tuple[Claim, ...] = (
         "for comparison Post-LN's before any update, which is already large",
         threshold=at_least(LARGER, "stabkit's choice: a quarter larger than the figure's proper initialisation"),
         tell=closely,
-        find=numbers(
-            largest_ln_input,
-            P,
-            INIT,
-            where=cold_and_deep,
-            beside=told_ln_inputs,
-            beyond=not_yet(lambda cell: cell.ratio(P, INIT, largest_ln_input), LARGER, P, INIT),
-        ),
+        find=followed(largest_ln_input, LARGER, P, INIT, beside=told_ln_inputs),
         needs="Post-LN and Post-LN-init without warm-up at 18 layers or more",
         command=NO_WARMUP,
         methods=("post-ln", "post-ln-init"),

@@ -97,15 +97,15 @@ def _all(chosen: Sequence[Method], depths: Sequence[tuple[int, int]]) -> None:
     for group in dict.fromkeys(group_of(method) for method in chosen):
         console.say(f"{group}")
         for method in (each for each in chosen if group_of(each) == group):
-            console.paragraph(f"  {method.key}  ({method.label})", "    ")
-            console.paragraph(f"    {formula.text(method)}", "      ")
+            _line(1, f"{method.key}  ({method.label})")
+            _line(2, formula.text(method))
             for line in _constants(method):
-                console.paragraph(f"    {line}", "      ")
-            console.paragraph(f"    source: {method.source}", "      ")
+                _line(2, line)
+            _line(2, f"source: {method.source}")
             for name, values in methods_document.options(method).items():
-                console.paragraph(f"    option {name}: {', '.join(values)} (default {values[0]})", "      ")
+                _line(2, f"option {name}: {', '.join(values)} (default {values[0]})")
             if carried := methods_document.claims(method):
-                console.paragraph(f"    claims: {', '.join(claim['id'] for claim in carried)}", "      ")
+                _line(2, f"claims: {', '.join(claim['id'] for claim in carried)}")
     console.say()
     for n, m in depths:
         rows = []
@@ -126,6 +126,11 @@ def _all(chosen: Sequence[Method], depths: Sequence[tuple[int, int]]) -> None:
     if len(chosen) > 1:
         console.say("\n".join(["Not here yet:", *(f"  {line}" for line in _out()), ""]))
     console.say("`stabkit methods NAME --depths 100x100` prints every constant of one method; `--json` prints all.")
+
+
+def _line(level: int, text: str) -> None:
+    """A line of the result at a level, broken at the terminal's width."""
+    console.paragraph("  " * level + text, "  " * (level + 1))
 
 
 def pages(chosen: Sequence[Method], depths: Sequence[tuple[int, int]], folder: Path) -> None:
@@ -198,16 +203,16 @@ def _page(method: Method, depths: Sequence[tuple[int, int]]) -> str:
 def _one(method: Method, depths: Sequence[tuple[int, int]], profiles: Profiles) -> None:
     """One method: everything that its slots say, at each depth."""
     console.say(f"{method.key}  ({method.label}; {group_of(method)})")
-    console.paragraph(f"  {formula.text(method)}", "    ")
+    _line(1, formula.text(method))
     for line in _constants(method, depths):
-        console.paragraph(f"  {line}", "    ")
-    console.paragraph(f"  source: {method.source}", "    ")
+        _line(1, line)
+    _line(1, f"source: {method.source}")
     for name, values in methods_document.options(method).items():
-        console.paragraph(f"  option {name}: {', '.join(values)} (default {values[0]})", "    ")
+        _line(1, f"option {name}: {', '.join(values)} (default {values[0]})")
     for name, line in (*(("its own recipe:", words) for words in _recipe(method)), *methods_document.able(method)):
-        console.paragraph(f"  {name} {line}", "    ")
+        _line(1, f"{name} {line}")
     for claim in methods_document.claims(method):
-        console.paragraph(f"  claim {claim['id']}: {claim['sentence']} ({claim['source']})", "    ")
+        _line(1, f"claim {claim['id']}: {claim['sentence']} ({claim['source']})")
     console.say()
     for n, m in depths:
         rows = []
@@ -221,15 +226,11 @@ def _one(method: Method, depths: Sequence[tuple[int, int]], profiles: Profiles) 
             rows,
         )
         if profiles:
-            console.paragraph(f"  ω profiled on {methods_document.PROFILED}", "    ")
+            _line(1, f"ω profiled on {methods_document.PROFILED}")
         first, *_ = method_sites = sites(n, m, constants.WIDTH)
         ends = {stack: method.final(stack) or "nothing" for stack in dict.fromkeys(site.stack for site in method_sites)}
-        console.paragraph(
-            f"  after the {', after the '.join(f'{stack}: {end}' for stack, end in ends.items())}", "    "
-        )
-        console.paragraph(
-            f"  embedding × {method.gain(first, 'embedding'):.4f}; wiring: {named(method.wiring)}", "    "
-        )
+        _line(1, f"after the {', after the '.join(f'{stack}: {end}' for stack, end in ends.items())}")
+        _line(1, f"embedding × {method.gain(first, 'embedding'):.4f}; wiring: {named(method.wiring)}")
         console.say()
 
 

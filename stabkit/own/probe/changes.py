@@ -21,7 +21,7 @@ from stabkit.own.probe.schedule import Schedule, peak, scale
 from stabkit.own.sublayers import run
 from stabkit.own.sublayers.anatomy import Anatomy, Stack, dissect
 from stabkit.results.own.cure import AND, CLIP, HEAD, WARMUP
-from stabkit.results.own.forecast import FAR, LARGE, USUAL
+from stabkit.results.own.forecast import FAST, LARGE, USUAL
 
 NORMAL = 0.9, 1.1
 """Standard deviations of an embedding that are 1 already."""
@@ -58,7 +58,7 @@ def _usual(made: Made) -> Made | None:
     """The rate that the optimiser is used at, where the model's own lies beyond those of all tested models."""
     usual = USUAL.get(type(made.optimizers[0]).__name__, math.nan)
     times = peak(made.optimizers) / usual
-    if not (times > FAR or 0 < times < 1 / FAR):
+    if not (times > FAST or 0 < times < 1 / FAST):
         return None
     scale(made.optimizers, made.schedule.schedulers, 1 / times)
     return replace(made, factors=(times,))

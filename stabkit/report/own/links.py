@@ -26,21 +26,12 @@ from stabkit.results.own.forecast import (
     OwnForecast,
 )
 from stabkit.results.own.judged import Judged, judged
-from stabkit.results.own.link import LinkVerdict
+from stabkit.results.own.link import NAMES, LinkVerdict
 from stabkit.results.own.measured import TOP, UPDATES
 from stabkit.results.own.series import uneven
 from stabkit.results.own.verdict import Verdict
 from stabkit.results.words import fitting, law, scientific, updates
 
-NAMES = {
-    "gradient": "Gradient",
-    "scores": "Logits",
-    "update": "Update",
-    "stream": "Stream",
-    "tokens": "Tokens",
-    "loss": "Loss",
-    "finite": "Finite",
-}
 UNITS = {
     "gradient": "lowest ÷ top layer's",
     "scores": f"nats of information that the logits hold on the input, at 1 to {TOP:g} × the rate",
@@ -336,8 +327,8 @@ def _among_cell(link: LinkVerdict, level: float | None, deepest: bool) -> LinkCe
         return LinkCell("stuck", FAILS, number)
     if level is None or link.healthy is None:
         return LinkCell("plain" if number else "missing", "", number)
-    ends = link.healthy.low, link.healthy.high
-    usual = ends[0] <= level <= ends[1] or number in map(short, ends)  # what is written is what is compared
+    low, here, high = (float(f"{value:.2g}") for value in (link.healthy.low, level, link.healthy.high))
+    usual = low <= here <= high  # as they are written
     return LinkCell("trains" if usual else "risk", WITHIN if usual else OUTSIDE, number)
 
 

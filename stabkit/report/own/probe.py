@@ -14,11 +14,11 @@ from stabkit.figures.picture import Picture
 from stabkit.figures.shared.words import listed, plain, short
 from stabkit.report.cards import card
 from stabkit.report.frame import ASSETS, once, shell, template
-from stabkit.report.own.links import NAMES, anatomy, answer, cures, in_short, notes, probability, rates
+from stabkit.report.own.links import anatomy, answer, cures, in_short, notes, probability, rates
 from stabkit.results.own.cell import ModelCell
 from stabkit.results.own.forecast import ours
 from stabkit.results.own.judged import Judged
-from stabkit.results.own.link import ORDER
+from stabkit.results.own.link import NAMES, ORDER
 from stabkit.results.own.measured import RAMP, TOP
 from stabkit.results.words import scientific
 

@@ -21,7 +21,6 @@ WHAT = {
     "step": "it moved weights by more than their norm",
     "stream": "the stream is near the largest number of its type",
     "gradient": "the lowest layer's gradient is far below the top layer's",
-    "exploded": "the lowest layer's gradient is far above the top layer's",
     "loss": "the loss is three times the first one",
     "level": "the logits hardly depend on the input",
     "jump": "one update was much larger than earlier ones",
@@ -31,6 +30,8 @@ WHAT = {
     "still": "some tensors with a gradient do not move",
 }
 """{link of a warning: what it says, in short}."""
+EXPLODES = "the lowest layer's gradient is far above the top layer's"
+"""Of the gradient, where it grows on its way down."""
 
 
 def write(watched: Watched, out: Path, command: str) -> Path:
@@ -99,7 +100,7 @@ def in_short(watched: Watched) -> str:
         return fitting(answer(watched), f"No link exceeded its limit in {updates(watched.cell.facts.steps)}.")
     first = min(watched.alarms, key=lambda alarm: alarm.step)
     when = f"Update {first.step:,} of {watched.cell.facts.steps:,}"
-    what = WHAT["exploded" if first.link == "gradient" and first.numbers["ratio"] > 1 else first.link]
+    what = EXPLODES if first.link == "gradient" and first.numbers["ratio"] > 1 else WHAT[first.link]
     then = f"; try {first.change}" if first.change else ""
     return fitting(f"{when}: {first.sentence}{then}.", f"{when}: {what}{then}.", f"{when}: {what}.")
 

@@ -178,13 +178,7 @@ class Alarms:
             if len(since) >= IN_A_ROW:
                 what = f"{self._layer(stack, min(norms))} receives {times(ratio)} the top layer's gradient"
                 what += f" since update {since[0]}"
-                why = (
-                    f"{SEEN_LOST[0]} of {SEEN_LOST[1]} models that stabkit trained recovered from a ratio below 10⁻⁴"
-                    if ratio < LOST
-                    else "few of the models that stabkit trained recovered from a ratio below 10⁻²"
-                    if ratio < 1
-                    else "the gradient explodes on its way down"
-                )
+                why = _of_ratio(ratio)
                 numbers = {"ratio": ratio, "limit": WEAK, "lowest": low, "top": top}
                 return Alarm(step=step, link="gradient", sentence=f"{what}; {why}", numbers=numbers)
         return None
@@ -195,22 +189,22 @@ class Alarms:
         return f"{stack}.{layer} ({module})" if module else f"{stack}.{layer}"
 
     def _of_step(self, step: int, row: Mapping[str, float]) -> Alarm | None:
-        moved = {own.name: row.get(f"{own.name}@relative", 0.0) for own in self.sublayers}
+        moved = {own.told: row.get(f"{own.name}@relative", 0.0) for own in self.sublayers}
         name, most = max(moved.items(), key=lambda one: one[1], default=("", 0.0))
-        told = {own.name: own.told for own in self.sublayers}
         if not most > MOST_STEP:
-            return self._jumped(step, moved, told)
-        sentence = f"one update moved {told[name]} by {most:.2g} times its weights' norm"
-        sentence += "; the likely cause is the learning rate"
+            return self._jumped(step, moved)
+        sentence = (
+            f"one update moved {name} by {most:.2g} times its weights' norm; the likely cause is the learning rate"
+        )
         return Alarm(step=step, link="step", sentence=sentence, numbers={"relative": most, "limit": MOST_STEP})
 
-    def _jumped(self, step: int, moved: Mapping[str, float], told: Mapping[str, str]) -> Alarm | None:
+    def _jumped(self, step: int, moved: Mapping[str, float]) -> Alarm | None:
         found: Alarm | None = None
         for name, now in moved.items():
             history = self._steps.setdefault(name, [])
             usual = statistics.median(history) if len(history) == BEFORE else 0.0
             if found is None and usual and now > JUMP * usual:
-                sentence = f"one update moved {told[name]} {now / usual:.2g} times as far as earlier updates"
+                sentence = f"one update moved {name} {now / usual:.2g} times as far as earlier updates"
                 found = Alarm(step=step, link="jump", sentence=sentence, numbers={"relative": now, "usual": usual})
             if now > 0:
                 history.append(now)
@@ -252,3 +246,12 @@ class Alarms:
             return None
         sentence = f"the loss is {value:.3g}, up from {self._loss:.3g} at the start; {self._before()}"
         return Alarm(step=step, link="loss", sentence=sentence, numbers={"loss": value, "first": self._loss})
+
+
+def _of_ratio(ratio: float) -> str:
+    """What became of models with such a gradient."""
+    if ratio > 1:
+        return "the gradient explodes on its way down"
+    if ratio < LOST:
+        return "{} of {} models that stabkit trained recovered from a ratio below 10⁻⁴".format(*SEEN_LOST)
+    return "few of the models that stabkit trained recovered from a ratio below 10⁻²"

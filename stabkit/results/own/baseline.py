@@ -1,7 +1,7 @@
 """What a probe of a user's model had said before, as a small file to commit, and what has become worse since.
 
-    worse   a link that fails and did not; or a probability that fell by DROP or more, and by more than the file's own
-            seeds lie apart; or a forecast that is no longer given
+    worse   a link that fails and did not; a model that is likely stuck and was not; a forecast that is no longer given;
+            or a probability that fell by DROP or more, and by more than the file's own seeds lie apart
 
 A probe is a function of the model, its data and the seeds, to the bit on one machine: what differs comes from a change.
 But a change that draws the same weights in another order is one too, and moves the numbers as another seed does.
@@ -25,8 +25,8 @@ from stabkit.results.words import scientific
 SCHEMA = "stabkit-baseline/1"
 TOLD = {"gradient": "gradient ratio", "scores": "information in the logits", "update": "update", "stream": "stream"}
 """Links whose number is kept: what it is called."""
-FAR = 2.0
-"""Fold by which a number moves that is told."""
+FOLD = 2.0
+"""By which a number moves that is told."""
 DROP = 0.1
 """Of a probability: a tenth of a word's width in calibration (docs/verdict.md) is not a regression."""
 
@@ -155,10 +155,10 @@ def worse(before: Baseline, now: Baseline) -> list[str]:
 def steady(before: Baseline, now: Baseline) -> str:
     """Of a probe that is no worse: `likely trains (0.96 before, 0.97 now)`, a rate after the other."""
     known = {rate.lr: rate for rate in before.rates}
-    return "; ".join(_steady(known[rate.lr], rate) for rate in now.rates)
+    return "; ".join(_beside(known[rate.lr], rate) for rate in now.rates)
 
 
-def _steady(before: RateBaseline, now: RateBaseline) -> str:
+def _beside(before: RateBaseline, now: RateBaseline) -> str:
     at = "" if now.lr is None else f"at {scientific(now.lr, 6)} "
     was, is_ = (_number(rate.probability) for rate in (before, now))
     if before.verdict == now.verdict:
@@ -174,25 +174,24 @@ def _worse(before: RateBaseline, now: RateBaseline) -> list[str]:
     at = "" if now.lr is None else f"at {scientific(now.lr, 6)} "
     found = []
     was, is_ = before.probability, now.probability
-    if was is None or is_ is None:
-        fell = FIRM.index(now.verdict) > FIRM.index(before.verdict)
-    else:
-        fell = was - is_ >= max(DROP, before.apart)
-    if fell:
-        found.append(_steady(before, now))
+    later = FIRM.index(now.verdict) > FIRM.index(before.verdict)
+    if was is not None and is_ is not None and now.verdict != FIRM[-1]:
+        later = was - is_ >= max(DROP, before.apart)
+    if later:
+        found.append(_beside(before, now))
     if broken := [name for name in now.failing if name not in before.failing]:
         found.append(f"{at}{' and '.join(broken)} fail{'s' * (len(broken) == 1)} and did not before")
     return found + ([f"{at}{told}" for told in _moved(before, now)] if found else [])
 
 
 def _moved(before: RateBaseline, now: RateBaseline) -> list[str]:
-    """What else is not as it was: the rate, and the link whose number moved the farthest, where it did FAR-fold."""
+    """What else is not as it was: the rate, and the link whose number moved the farthest, where it did FOLD-fold."""
     told = []
     if before.rate and now.rate and not math.isclose(before.rate, now.rate, rel_tol=1e-3):
         told.append(f"its rate is {scientific(now.rate)}, {scientific(before.rate)} before")
     both = {name: (before.levels[name], now.levels.get(name, 0.0)) for name in before.levels}
     ways = {name: abs(math.log(b / a)) for name, (a, b) in both.items() if a > 0 and b > 0}
-    if ways and ways[name := max(ways, key=lambda each: ways[each])] >= math.log(FAR):
+    if ways and ways[name := max(ways, key=lambda each: ways[each])] >= math.log(FOLD):
         told.append(f"{TOLD[name]} {both[name][1]:.2g}, {both[name][0]:.2g} before")
     return told
 

@@ -1,10 +1,10 @@
 """Changes that may mend a model which is likely stuck: what each is called, and the code that makes it.
 
 Each is tried on a copy by one more probe at the deepest depth (`own/probe/changes.py` makes it), the cheapest first: a
-change of the training before one of the model; only weights that are drawn far too large come before both. Of a rate
-far from all that models were tested at the usual one comes first. A higher
-rate comes last: it mends what is too slow, and no other change is named then. Where no single one is enough, the
-likeliest of the training and the likeliest of the model are tried together.
+change of the training before one of the model. Two come before all others: weights drawn far too large are made
+smaller, and a rate far from all tested ones becomes the usual one. A higher rate comes last: it mends what is too slow,
+and no other change is named then. Where no single one is enough, the likeliest of the training and the likeliest of the
+model are tried together.
 """
 
 from __future__ import annotations

@@ -44,6 +44,7 @@ FILE = Path(__file__).with_name("coefficients.json")
 ONE_BATCH, OPTIMIZER, OTHER = "one batch", "optimizer", "updates"
 NO_SCORES, FEW_SCORES, DRAWN = "no scores", "few scores", "size of matrices"
 """Axes along which a model is out of range before any number is read."""
+RATE = "rate"
 LARGE = 2.0
 """Beyond it a model's matrices are drawn larger than any of the corpus' (`own/probe/drawn.py`)."""
 LEAST_ROWS, LEAST_CLASSES = 16, 10
@@ -64,9 +65,8 @@ USUAL = {
 momentum of 0.9."""
 
 
-RATE = "rate"
-FAR = 32.0
-"""Times the usual rate, or as far below it: the corpus reaches from 1/33 to 30."""
+FAST = 32.0
+"""Times the usual rate; models of the corpus have from 1/33 of it to 30 times it (a test reads them)."""
 
 
 @dataclass(frozen=True, slots=True)

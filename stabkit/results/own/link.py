@@ -14,6 +14,17 @@ Word = Literal["pass", "cannot tell", "fail"]
 ORDER: tuple[Word, ...] = ("pass", "cannot tell", "fail")
 """The worst is last."""
 
+NAMES = {
+    "gradient": "Gradient",
+    "scores": "Logits",
+    "update": "Update",
+    "stream": "Stream",
+    "tokens": "Tokens",
+    "loss": "Loss",
+    "finite": "Finite",
+}
+"""What each link is called."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Evidence:
