@@ -153,7 +153,7 @@ def cures(
 ) -> tuple[list[Cure], int]:
     """Changes tried at the deepest depth, one rate and one seed, cheapest first, as long as `limit` seconds last, until
     one is enough in every seed; where none is, two together. And how many there was no time for. What finds nothing to
-    change, or has no result, is left out."""
+    change, has no result, or comes after the one that is enough is left out."""
     begin = time.monotonic()
     keys, others = [change.key for change in CHANGES], tuple(own for own in request.seeds if own != seed)
     tried: dict[str, list[ModelCell]] = {}
@@ -186,7 +186,11 @@ def cures(
     if not found and pair and not waiting and time.monotonic() - begin < limit:
         probe((seed,), [pair])
         found = enough()
-    return [made[key] for key in dict.fromkeys((*keys, *made)) if key in made], 0 if found else len(waiting)
+    listed = [made[key] for key in dict.fromkeys((*keys, *made)) if key in made]
+    if not found:
+        return listed, len(waiting)
+    last = next(i for i, own in enumerate(listed) if own.word == "likely trains")
+    return listed[: last + 1], 0  # which later ones were ready by then is a matter of timing
 
 
 def time_for_all(limit: float, tried: int, left: int) -> int:

@@ -47,7 +47,8 @@ def found(monkeypatch, says):
 def test_a_change_that_is_enough_for_one_seed_is_looked_at_in_the_others_and_the_next_after_it(monkeypatch):
     says = {("rate/3", 1): "likely trains", ("clip", 1): "likely trains", ("clip", 3): "likely trains"}
     made, asked = found(monkeypatch, says)
-    assert made["rate/3"] == ("open", 3) and made["clip"] == ("likely trains", 3) and made["head"] == ("open", 1)
+    assert made["rate/3"] == ("open", 3) and made["clip"] == ("likely trains", 3)
+    assert list(made)[-1] == "clip", "what was ready beyond it is a matter of timing"
     assert asked == [((0, 1), ("rate/3",)), ((0, 1), ("clip",))]
 
 
