@@ -96,11 +96,6 @@ PARTS: dict[str, Part] = {
         command="sweep --models post-ln,pre-ln,deepnorm,residual --arch decoder-only --block llama --depths 6,18 "
         f"--steps 150 --warmup 0 --seeds 0..2 {TEXT} --out OUT",
     ),
-    "thousand": Part(
-        page="multi30k-thousand.html",
-        command="sweep --models post-ln,pre-ln,deepnorm,depth-mup --depths 500 --steps 250 --warmup 0 --max-tokens 256 "
-        f"{TEXT} --out OUT",
-    ),
     "tolerance": Part(page="tolerance.html", command=f"tolerance --depths 6,18,50,100 {TEXT} --out OUT"),
     "tolerance-width": Part(
         page="tolerance-width.html", command=f"tolerance --depths 12 --hidden 64,128,256 --ffn 2x {TEXT} --out OUT"
@@ -122,12 +117,12 @@ PARTS: dict[str, Part] = {
     "carried": Part(  # in the store of `python -m studies.carried`, whose runs it shares
         page="transfer.html",
         command="transfer --models pre-ln,deepnorm,depth-mup,completep --arch decoder-only --block llama "
-        f"--optimizer adamw --depths 6,12,24,48 --lr 2.5e-4..0.25 --predict 96 {TEXT} --out OUT",
+        f"--optimizer adamw --depths 6,12,24 --lr 2.5e-4..0.25 --predict 48 {TEXT} --out OUT",
     ),
     "mhc-starts": Part(
         page="mhc-starts.html",
         command="sweep --models mhc,mhc:start=identity,mhc:start=static,hyper-connections,pre-ln --arch decoder-only "
-        "--block llama --depths 6,18,50,100 --optimizer adamw --steps 250 --warmup 0 --lr 2e-3 --max-tokens 256 "
+        "--block llama --depths 18,100 --optimizer adamw --steps 250 --warmup 0 --lr 2e-3 --max-tokens 256 "
         f"--seeds 0..2 {TEXT} --out OUT",
     ),
     **{

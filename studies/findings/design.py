@@ -174,14 +174,6 @@ EXPERIMENTS = (
             **dict.fromkeys(("batch", "longer"), SPENT),
         },
     ),
-    Experiment(
-        key="thousand",
-        commands=(
-            "sweep --models post-ln,pre-ln,deepnorm,depth-mup --depths 500 --lr 5e-4 --warmup 0 --max-tokens 256 "
-            "--steps 250 --seeds 0",
-        ),
-        left=dict.fromkeys((variation.key for variation in VARIATIONS), SPENT),
-    ),
 )
 """The cheapest first."""
 

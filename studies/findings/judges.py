@@ -243,7 +243,6 @@ JUDGES: Mapping[str, tuple[str, Judge]] = {
     "embedding": ("embedding", own_embedding),
     "hundred": ("hundred", separated(("post-ln", "mix-ln", "dyt"), ("pre-ln", "deepnorm"))),
     "order": ("order", same_order),
-    "thousand": ("thousand", separated(("post-ln", "deepnorm"), ("pre-ln", "depth-mup"))),
 }
 """{finding: (its experiment, how a cell of it is judged)}."""
 DIVERGED = FindingCell("undecided", "a seed has no loss, or there are fewer than two")
