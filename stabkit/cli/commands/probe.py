@@ -28,7 +28,7 @@ def probe(invocation: Invocation) -> None:
     """Probe, show, write the page; raises Unstable where a link fails, FailedRuns where a depth has no result."""
     before, file = gate.read(invocation.params, invocation.given), invocation.params.get("baseline")
     screen = Screen(quiet=invocation.flag("quiet"), command=again())
-    with Signals(screen.command):
+    with Signals(screen.command), gate.annotated(invocation.params.get("factory")):
         result = api.probe(**invocation.given, listener=screen)
         page = result.page
     if isinstance(result, CoordinatesResult):
