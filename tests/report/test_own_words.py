@@ -115,7 +115,8 @@ def test_scores_that_tell_little_explain_where_no_link_is_unusual():
     little = replace(LOW, why="the scores tell 0.01 nats", healthy=replace(LOW.healthy, percent=20.0))
     said = links.answer(judged(told(0.5, low=0.35, high=0.65, n=40, trained=20), scores=little))
     assert said.endswith(
-        "At this depth no link is unusual; the weakest: the scores tell 0.01 nats, lower than in 80 % of models that train."
+        "At this depth no link is unusual; the weakest: the scores tell 0.01 nats, lower than in 80 % of models that "
+        "train."
     )
 
 
