@@ -116,7 +116,7 @@ PARTS: dict[str, Part] = {
     ),
     "carried": Part(  # in the store of `python -m studies.carried`, whose runs it shares
         page="transfer.html",
-        command="transfer --models gpt2-init,completep --arch decoder-only --block llama "
+        command="transfer --models pre-ln,gpt2-init,depth-mup,completep --arch decoder-only --block llama "
         f"--optimizer adamw --depths 6,12,24 --lr 2.5e-4..0.25 --predict 48 {TEXT} --out OUT",
     ),
     "mhc-starts": Part(

@@ -69,7 +69,9 @@ def one(part: Part, command: str, indexed: bool) -> str:
     elif part.item.ours:
         said = [fitting(first), first, *more]
     else:
-        said = [fitting(f"{became}. {first}", became), f"{became}. {first}", *more]
+        central = counted(section["claims"], ("central",))
+        told = f"{became} (central claims: {central})" if section["verdict"] in NOT_WHOLLY and central else became
+        said = [fitting(f"{became}. {first}", told, became), f"{became}. {first}", *more]
     return template(ASSETS / "item.html.j2").render(
         **shell(
             f"{_place(part.item)}: {part.item.title}",
@@ -138,7 +140,7 @@ PLURAL = {
 }
 
 
-NOT_ALL = "holds as far as decided"
+NOT_ALL, NOT_WHOLLY = "holds as far as decided", ("in part", "does not reproduce")
 
 
 def comes_out(verdict: str, items: Sequence[Item]) -> str:

@@ -35,7 +35,7 @@ def shell(title: str, command: str, said: Sequence[str] = (), condition: str = "
     return {
         "title": plain(title),
         "headline": headline,
-        "answers": [text for text in dict.fromkeys(answers) if text != headline],
+        "answers": list(filter(None, (_beyond(headline, text) for text in dict.fromkeys(answers)))),
         "said": plain(headline.replace("`", "")),
         "condition": plain(condition),
         "command": plain(command),
@@ -45,6 +45,14 @@ def shell(title: str, command: str, said: Sequence[str] = (), condition: str = "
         "script": Markup(script),
         "hashes": [script_hash(script)],
     }
+
+
+def _beyond(headline: str, text: str) -> str:
+    """An answer without the headline that it begins with."""
+    if not headline or not text.startswith(headline.removesuffix(".")):
+        return text
+    rest = text.removeprefix(headline.removesuffix(".")).lstrip(";. ")
+    return rest[:1].upper() + rest[1:]
 
 
 def elsewhere(command: str) -> str:
@@ -78,8 +86,13 @@ def template(path: Path) -> Template:
 
 
 def _code(text: str) -> Markup:
-    """A sentence whose commands stand between backticks, as in a terminal."""
-    return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(text))))
+    """A sentence whose commands stand between backticks, as in a terminal; a number is not broken at its hyphen."""
+    whole = WHOLE.sub(r'<span class="whole">\g<0></span>', str(escape(text)))
+    return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", whole))
+
+
+WHOLE = re.compile(r"[\d.]+e-\d+|[αβ] × [\d.]+")
+"""What stays on one line."""
 
 
 def slim(page: str) -> Markup:

@@ -17,14 +17,14 @@ from stabkit.report.files import page_name
 from stabkit.report.frame import ASSETS, once, shell, template
 from stabkit.report.html import chain_rows
 from stabkit.report.verdict.answer import unseen
-from stabkit.results.tolerance import OUT_OF_RANGE, Exponent, Tolerance, exponents
+from stabkit.results.tolerance import COARSE, OUT_OF_RANGE, Exponent, Tolerance, exponents
 from stabkit.results.words import fitting, scientific
 from stabkit.running.request import Request
 from stabkit.running.tolerance import Searched
 from stabkit.spec import depth_text
 from stabkit.storage.store import Run
 
-TITLE = "Which rate does each depth tolerate?"
+TITLE, OVER_WIDTHS = "Which rate does each depth tolerate?", "Which rate does each width tolerate?"
 
 
 def write(searched: Searched, asked: Request, command: str) -> Path:
@@ -38,10 +38,11 @@ def render(searched: Searched, command: str) -> str:
     """The page as one HTML file."""
     fits = [*exponents(searched.found, "depth"), *exponents(searched.found, "width")]
     columns, table = cells(searched.found)
+    one_depth = len({(one.encoder_layers, one.decoder_layers) for one in searched.found}) == 1
     environments = provenance.environments(searched.runs)
     return template(ASSETS / "tolerance.html.j2").render(
         **shell(
-            TITLE,
+            OVER_WIDTHS if one_depth and len(columns) > 1 else TITLE,
             command,
             [in_short(searched.found), answer(searched.found, fits), caveat(searched.runs)],
             provenance.condition([run.spec for run in searched.runs]),
@@ -60,6 +61,8 @@ def render(searched: Searched, command: str) -> str:
         wall=provenance.duration(sum(map(provenance.wall_seconds, searched.runs))),
         duration=provenance.duration,
         count=len(searched.runs),
+        lowest=scientific(COARSE[0]),
+        highest=scientific(COARSE[-1]),
         every_row=chain_rows(searched.runs, 16),
         switches=[],
         group_switches=[],
@@ -97,14 +100,16 @@ def in_short(searched: Sequence[Tolerance]) -> str:
     width = f" and width {hidden}" if len({one.hidden for one in searched}) > 1 else ""
     where = f"At {depth} layer{'s' * (depth != 1)}{width}"
     ordered = sorted(there, key=lambda tolerance: tolerance.middle.height)
+    most, least = ([one for one in ordered if one.text == end.text] for end in (ordered[-1], ordered[0]))
+    ends = [*most, *(least if least != most else [])]
     return fitting(
-        *(f"{where} {_said(some)}." for some in (there, [ordered[-1], ordered[0]], ordered[-1:])),
+        *(f"{where} {_said(some)}." for some in (there, ends, most)),
         f"{where} {len(there)} methods were searched.",
     )
 
 
 def _said(members: Sequence[Tolerance]) -> str:
-    """`DeepNorm tolerates 4e-3, Post-LN none above 2e-4`, the highest first."""
+    """`DeepNorm tolerates 4e-3, Post-LN below 2e-4`, the highest first."""
     by: dict[str, list[str]] = {}
     ordered = sorted(members, key=lambda tolerance: tolerance.middle.height, reverse=True)
     for tolerance in ordered:

@@ -151,7 +151,7 @@ class Tolerance:
 
     @property
     def text(self) -> str:
-        """`4e-3`, `none above 2e-4`, `above 3e-2`; `out of range` where a limit would be the forecast's own."""
+        """`4e-3`, `below 2e-4`, `above 3e-2`; `out of range` where a limit would be the forecast's own."""
         return height_text(self.middle.height) if self.known else OUT_OF_RANGE
 
     def to_json(self) -> ToleranceJson:
@@ -174,9 +174,9 @@ class Tolerance:
 
 
 def height_text(height: float) -> str:
-    """OfSeed.height as it reads: `4e-3`, `none above 2e-4`, `above 3e-2`."""
+    """OfSeed.height as it reads: `4e-3`, `below 2e-4`, `above 3e-2`."""
     if height == 0:
-        return f"none above {scientific(COARSE[0])}"
+        return f"below {scientific(COARSE[0])}"
     return f"above {scientific(COARSE[-1])}" if math.isinf(height) else scientific(height)
 
 

@@ -201,8 +201,8 @@ def headline(schemes: Sequence[Scheme]) -> list[str]:
     return [
         f"16 updates tell which Adam runs of a new method train (AUC {short(held_out['forecast'].auc)}; settings alone "
         f"{short(held_out['family'].auc)})",
-        f"that is of the papers' methods, each held out; the gradient alone has {short(held_out['gradient'].auc)}",
-        *([f"each of all methods held out, it is {every}"] if every else []),
+        f"each of the papers' methods was held out for this; the gradient alone has {short(held_out['gradient'].auc)}",
+        *([f"with each of all methods held out the AUC is {every}"] if every else []),
     ]
 
 

@@ -111,14 +111,16 @@ def answer(evaluation: Evaluation, beside: Sequence[Scheme]) -> tuple[str, str]:
     scores, (low, high) = pooled.scores, evaluation.auc_interval(pooled)
     headline, *parts = baselines.headline(beside) or ["16 updates predict which runs train"]
     parts += [
-        f"where the fit has not seen one of method, depth, task, architecture and rate, its AUC is {short(scores.auc)} "
-        f"({short(low)} to {short(high)}), {percent(scores.coverage)} of the forecasts are firm and of these "
-        f"{percent(scores.accuracy)} come true"
+        f"with one method, depth, task, architecture or rate unseen by the fit, the AUC is {short(scores.auc)} "
+        f"({short(low)} to {short(high)}); {percent(scores.coverage)} of the forecasts are firm (p ≥ 0.9 or ≤ 0.1), "
+        f"and {percent(scores.accuracy)} of these come true"
     ]
     if evaluation.worst:
         group, worst = evaluation.worst
         name = groups.name(group.axis, group.value)
-        parts.append(f"of groups with {BOTH} runs of each outcome the worst is {name}, AUC {short(worst.auc)}")
+        parts.append(
+            f"the worst of these groups is {name}, AUC {short(worst.auc)} (groups with {BOTH} runs of each outcome)"
+        )
     if evaluation.width_scores:
         width = evaluation.width_scores
         holds = "it carries over" if width.auc >= WORST_AUC and width.skill > WORST_SKILL else "it does not carry over"
@@ -136,9 +138,14 @@ def asked(evaluation: Evaluation) -> list[tuple[str, str, str, bool]]:
         ("AUC, pooled out of group", short(scores.auc), f"at least {AUC:g}", scores.auc >= AUC),
         *_later(evaluation),
         ("Brier skill against the base rate", short(scores.skill), f"at least {SKILL:g}", scores.skill >= SKILL),
-        ("forecasts that are a word", percent(scores.coverage), f"at least {DECIDED:.0%}", scores.coverage >= DECIDED),
-        ("of these right", percent(scores.accuracy), f"at least {RIGHT:.0%}", scores.accuracy >= RIGHT),
-        ("bins in which what is said comes true", f"{calibrated} of 5", f"at least {BINS}", calibrated >= BINS),
+        (
+            "firm forecasts (p ≥ 0.9 or ≤ 0.1)",
+            percent(scores.coverage),
+            f"at least {DECIDED:.0%}",
+            scores.coverage >= DECIDED,
+        ),
+        ("firm forecasts that are right", percent(scores.accuracy), f"at least {RIGHT:.0%}", scores.accuracy >= RIGHT),
+        ("bins of p in which as many train as was said", f"{calibrated} of 5", f"at least {BINS}", calibrated >= BINS),
     ]
     if evaluation.worst:
         worst = evaluation.worst[1]
@@ -160,13 +167,13 @@ def _of(evaluation: Evaluation) -> str:
     if not evaluation.both:
         return ""
     parts = []
-    for warmup, words in ((0, "Without warm-up"), (LONGEST, f"with one of {LONGEST} updates")):
+    for warmup, words in ((0, "Without warm-up"), (LONGEST, f"with a warm-up of {LONGEST} updates")):
         pooled = evaluation.pooled(warmup=warmup)
         scores, runs = pooled.scores, len(set(pooled.run.tolist()))
         parts.append(
             f"{words}, {scores.n} forecasts of {runs} runs, {percent(scores.base_rate)} of them of runs that train: "
             f"AUC {short(scores.auc)}, Brier score {short(scores.brier)}, skill {short(scores.skill)}, "
-            f"{percent(scores.coverage)} with a word, {percent(scores.accuracy)} of these right"
+            f"{percent(scores.coverage)} firm, {percent(scores.accuracy)} of these right"
         )
     return "; ".join(parts) + "."
 

@@ -40,7 +40,7 @@ block "the package's coefficients are the widened ones" dev test tests/studies/t
 block "F1 to F17 have an answer each" bash -c "for i in \$(seq 1 17); do grep -q \"^| F\$i \" docs/referee.md || exit 1; done"
 block "F2 baselines beside the forecast, the headline what it adds" bash -c "grep -q '16 updates predict which runs of a new method train' reports/forecast.html && grep -q 'settings' reports/forecast.html"
 block "F2 the docs have the same table" dev test tests/studies/test_later.py
-block "F7 a horizon in every sentence that forecasts" bash -c "$python -m stabkit sweep --models deepnorm --depths 6 --warmup 0 --steps 16 --out '$work/s' --quiet | tr '\n' ' ' | grep -q 'by 16 of 400 updates'"
+block "F7 a horizon in every sentence that forecasts" bash -c "$python -m stabkit sweep --models deepnorm --depths 6 --warmup 0 --steps 16 --out '$work/s' --quiet | tr '\n' ' ' | grep -q 'forecast for 400 updates from the first 16'"
 block "F7 a rate too low to train by then is out of range" bash -c "$python -m stabkit sweep --models deepnorm --depths 6 --warmup 0 --steps 16 --lr 1e-4 --out '$work/s' --quiet | grep -q 'out of range'"
 block "F5 Depth-μP with the embedding's rate apart" bash -c "grep -q '^| \\*\\*Depth-μP has a lower loss than Pre-LN, embedding rates searched apart' docs/findings.md"
 block "F11, F12 one rule of reach, one of single seeds" dev test tests/claims

@@ -25,7 +25,7 @@ block "  … a page under reports/ and a place in the README" bash -c "test -s r
 sweep() { bash -c "$stab sweep $text --out '$work/s' --json >'$work/s.json'"; }
 [ -n "$quick" ] || block "the default sweep" sweep
 [ -n "$quick" ] || block "  … an answer, a word in every cell, forecasts of 16 updates, out of range under the warm-up" check answers "$work/s.json"
-[ -n "$quick" ] || block "  … terminal and page lead with the sentence" bash -c "$stab sweep $text --out '$work/s' | head -1 | grep -q '^Without warm-up at 5e-4, by 16 of [24][05]0 updates, [0-9] seed' && grep -h -o '<p class=\"headline\">[^<]*' '$work'/s/reports/sweep-*.html | grep -q 'Without warm-up at 5e-4'"
+[ -n "$quick" ] || block "  … terminal and page lead with the sentence" bash -c "$stab sweep $text --out '$work/s' | head -1 | grep -q '^Without warm-up at 5e-4, forecast for [24][05]0 updates from the first 16, [0-9] seed' && grep -h -o '<p class=\"headline\">[^<]*' '$work'/s/reports/sweep-*.html | grep -q 'Without warm-up at 5e-4'"
 block "a given --warmup replaces both; --max-tokens is 256" bash -c "$stab sweep --depths 2 --warmup 0 --dry-run --json --out '$work/q' | python3 -c 'import json,sys; r = json.load(sys.stdin)[\"runs\"]; assert len(r) == 4 and {x[\"spec\"][\"train\"][\"max_tokens\"] for x in r} == {256}'"
 block "early and forecast look unlike an outcome; the sentence by hand" dev test tests/report/test_answer.py tests/report/test_matrix.py
 block "verified on the default grid: forecast and what became of it" bash -c "grep -q 'verified on Multi30k' reports/forecast.html && grep -c '<td>right</td>' reports/forecast.html"

@@ -162,6 +162,14 @@ def test_the_tutorial_ends_with_0_for_the_good_model_and_7_for_the_bad_change(tm
     assert stabkit(*AFTER.split(), "--no-cures", cwd=tmp_path).returncode == 0, "as it was before"
 
 
+def test_a_factory_that_raises_is_annotated_too(tmp_path: Path) -> None:
+    (tmp_path / "model.py").write_text("def gpt(depth):\n    raise RuntimeError('no weights')\n", encoding="utf-8")
+    env = {"GITHUB_ACTIONS": "true"}
+    done = stabkit("probe", "model:gpt", "--depths", "2", "--seeds", "0", cwd=tmp_path, env=env)
+    said = "model:gpt gave no result at any depth: RuntimeError: no weights (model.py:2)"
+    assert done.returncode == 2 and f"::error title=stabkit probe model:gpt::{said}" in done.stderr
+
+
 def test_the_action_gives_every_input_to_the_probe(tmp_path: Path) -> None:
     """Its step, run by the shell that GitHub runs it with, on a `stabkit` that prints what it was called with."""
     (step,) = [step for step in ACTION["runs"]["steps"] if step["name"] == "probe"]

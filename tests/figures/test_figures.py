@@ -256,7 +256,8 @@ def test_the_map_says_how_many_of_a_cells_runs_train() -> None:
     texts = [[text.get_text() for text in axes.texts] for axes in drawn.axes]
     assert texts[0] == ["1 of 2\ntrain", "2 of 2\ntrain", "0 of 1\ndiverged"]
     assert texts[2] == ["8.0", "2.0", "–"]
-    said = "DeepNorm, 2L-2L, lr 0.0005: 1 of 3 factors on α, 0.25 to 4, train in every seed, not α × 0.25 and α × 4"
+    which = "1 of 3 factors on α, 0.25 to 4, train in every seed, not with α × 0.25 or with α × 4"
+    said = f"DeepNorm, 2L-2L, lr 0.0005: {which}"
     assert scale_map.title(runs) == said and headline(runs) == f"{said}."
     hair = run(spec("deepnorm", 2, alpha_scale=8.0), {}, "trains")
     known(hair, validation_loss=0.978 * 6.0)

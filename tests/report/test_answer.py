@@ -39,9 +39,8 @@ def told(method: str, *ps: float | None, axes: tuple[str, ...] = (), **changes: 
 def test_methods_that_share_a_fate_are_named_together() -> None:
     runs = [*told("post-ln", 0.95, 0.02, 0.01), *told("admin", 0.97, 0.96, 0.95), *told("deepnorm", 0.99, 0.99, 0.99)]
     assert answer(matrix(runs)) == (
-        "Without warm-up at 5e-4, by 16 of 400 updates, 1 seed, synthetic task: Post-LN likely trains at 6L-6L, is "
-        "likely stuck from "
-        "18L-18L on; "
+        "Without warm-up at 5e-4, forecast for 400 updates from the first 16, 1 seed, synthetic task: Post-LN likely "
+        "trains at 6L-6L, is likely stuck from 18L-18L on; "
         "ADMIN and DeepNorm likely train at every depth."
     )
 
@@ -134,7 +133,8 @@ def test_one_condition_after_the_other() -> None:
     runs = [*told("deepnorm", 0.95, lr=1e-3), *told("deepnorm", 0.05, lr=1e-2)]
     said = answer(matrix(runs))
     assert said.startswith(
-        "Without warm-up, by 16 of 400 updates, 1 seed, synthetic task: lr 0.001: DeepNorm likely trains at 6L-6L. lr "
+        "Without warm-up, forecast for 400 updates from the first 16, 1 seed, synthetic task: lr 0.001: DeepNorm "
+        "likely trains at 6L-6L. lr "
         "0.01: DeepNorm"
     )
 
@@ -146,10 +146,7 @@ def test_a_cell_near_the_line_is_named_and_what_decides_it():
         run.__dict__["outcome"] = near
     assert [run.outcome.near_line for run in runs] == [True, False]
     said = answer(matrix(runs))
-    assert said.endswith(
-        " Within 0.1 nats of the line between training and not ends Post-LN at 18L-18L: twice as many updates would "
-        "decide."
-    )
+    assert said.endswith(" Post-LN at 18L-18L ends within 0.1 nats of the limit: twice as many updates would decide.")
 
 
 def test_a_page_names_the_condition_that_its_sentence_holds_under():

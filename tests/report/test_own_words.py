@@ -115,7 +115,8 @@ def test_scores_that_tell_little_explain_where_no_link_is_unusual():
     little = replace(LOW, why="the scores tell 0.01 nats", healthy=replace(LOW.healthy, percent=20.0))
     said = links.answer(judged(told(0.5, low=0.35, high=0.65, n=40, trained=20), scores=little))
     assert said.endswith(
-        "Nothing is unusual; the weakest number: the scores tell 0.01 nats, lower than in 80 % of models that train."
+        "At this depth no link is unusual; the weakest: the scores tell 0.01 nats, lower than in 80 % of models that "
+        "train."
     )
 
 
@@ -127,10 +128,10 @@ CLIP = Cure(change="clip", label="clipping", word="open", probability=0.88, code
     [
         (0.87, (CLIP,), "b at 24 layers is open, more likely to train than not (0.87).",
          "For 7 more changes there was no time (--cure-time 90)."),
-        (0.2, (CLIP,), "b at 24 layers is open (0.20); the change tried does not mend it.",
+        (0.2, (CLIP,), "b at 24 layers is open, more likely stuck than not (0.20); the change tried is not enough.",
          "The change tried is clipping, 0.88: `clip()`; for 7 more changes there was no time (--cure-time 90)."),
         (0.2, (replace(CLIP, word="likely trains", probability=0.95),),
-         "b at 24 layers is open (0.20); with clipping it is likely to train.",
+         "b at 24 layers is open (0.20); with clipping it is likely to train (0.95).",
          "Likely to train with clipping: `clip()`."),
     ],
 )  # fmt: skip

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stabkit import api
+from stabkit.cli.commands import train
 from stabkit.results.tolerance import COARSE, FACTOR, OfSeed, Tolerance, exponents, next_rates, of_seed
 from stabkit.results.words import scientific
 
@@ -80,7 +83,7 @@ def test_over_seeds_the_middle_counts_and_what_has_no_limit_has_words_and_null()
     assert (
         none.rate is None
         and none.limit == "none"
-        and none.text == "none above 2e-4"
+        and none.text == "below 2e-4"
         and none.to_json()["bracket"] == (None, 2e-4)
     )
     assert (
@@ -101,3 +104,12 @@ def test_the_exponent_is_that_of_the_rates_a_fit_a_seed() -> None:
 
 def test_rates_are_written_as_people_write_them() -> None:
     assert [scientific(rate) for rate in (2e-4, 6.3e-4, 0.0036, 0.03)] == ["2e-4", "6.3e-4", "3.6e-3", "3e-2"]
+
+
+def test_what_follows_trains_at_the_rate_of_the_deepest_depth() -> None:
+    found = [tolerance((4e-3, 5e-3)), tolerance((2e-3, 2.4e-3), depth=18), tolerance((None, 2e-4), depth=18)]
+    params = {**api.COMMANDS["tolerance"], "models": "deepnorm", "depths": "6,18"}
+    said = train.after_tolerance(params, found, text=True)
+    assert said.startswith("stabkit sweep --models deepnorm --depths 18 ") and said.endswith("# trained, not forecast")
+    assert {"--lr 2e-3", "--steps 250", "--warmup 0"} <= {" ".join(pair) for pair in pairwise(said.split())}
+    assert train.after_tolerance(params, found[2:], text=True) == ""

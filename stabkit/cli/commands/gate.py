@@ -3,10 +3,11 @@ step summary, JUnit."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import xml.etree.ElementTree as ET
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -80,15 +81,33 @@ def _now(result: ProbeResult) -> Baseline:
 
 def announce(result: ProbeResult, held: AgainstBaseline | None, ends: StabkitError | None) -> None:
     """Within a job of GitHub: an annotation, and a table in the summary of the step."""
-    if os.environ.get("GITHUB_ACTIONS") != "true":
+    if not _in_job():
         return
     fine = held is not None or result.judged.worst.word == "likely trains"
     level: Level = "error" if ends else "notice" if fine else "warning"
-    message = _escaped(_message(result, held, ends))
-    console.note(f"::{level} title=stabkit probe {_escaped(result.request.factory)}::{message}")
+    _annotate(level, result.request.factory, _message(result, held, ends))
     if path := os.environ.get("GITHUB_STEP_SUMMARY"):
         with Path(path).open("a", encoding="utf-8") as summary:
             summary.write(_markdown(result, held))
+
+
+@contextlib.contextmanager
+def annotated(factory: str | None) -> Iterator[None]:
+    """Within a job of GitHub, an annotation of what keeps a probe from any result: a factory that raises, say."""
+    try:
+        yield
+    except StabkitError as error:
+        if _in_job():
+            _annotate("error", factory or "", str(error))
+        raise
+
+
+def _in_job() -> bool:
+    return os.environ.get("GITHUB_ACTIONS") == "true"
+
+
+def _annotate(level: Level, factory: str, message: str) -> None:
+    console.note(f"::{level} title=stabkit probe {_escaped(factory)}::{_escaped(message)}")
 
 
 def _message(result: ProbeResult, held: AgainstBaseline | None, ends: StabkitError | None) -> str:

@@ -28,7 +28,7 @@ def probe(invocation: Invocation) -> None:
     """Probe, show, write the page; raises Unstable where a link fails, FailedRuns where a depth has no result."""
     before, file = gate.read(invocation.params, invocation.given), invocation.params.get("baseline")
     screen = Screen(quiet=invocation.flag("quiet"), command=again())
-    with Signals(screen.command):
+    with Signals(screen.command), gate.annotated(invocation.params.get("factory")):
         result = api.probe(**invocation.given, listener=screen)
         page = result.page
     if isinstance(result, CoordinatesResult):
@@ -106,12 +106,12 @@ def _table(result: ProbeResult, page: Path, *, quiet: bool) -> None:
     judged, done = result.judged, result.done
     for row in links.rates(judged):
         console.table(
-            f"At {row['name']}: {row['word']}",
+            f"{row['name']}: {row['word']}",
             ("link", "", "with depth", *row["depths"], "among models that train"),
             [(one["name"], one["word"], one["exponent"], *one["values"], one["among"]) for one in row["links"]],
         )
         units = (f"{link['name']}: {link['unit']}" for link in row["links"] if link["unit"])
-        console.paragraph(f"{'; '.join(units)}. Geometric means over seeds.")
+        console.paragraph(f"{'; '.join(units)}. {'Geometric means over seeds' if row['seeds'] > 1 else 'One seed'}.")
         console.say()
     if tried := links.cures(judged):
         rows = [(one["change"], one["word"], one["probability"]) for one in tried]

@@ -60,6 +60,9 @@ def tolerated(invocation: Invocation) -> None:
     else:
         _table(searched.found, result.fits, result.verdict)
         console.say(f"report: {path}")
+        text = any(run.spec.task.source for run in searched.runs)
+        if following := train.after_tolerance(invocation.params, searched.found, text=text):
+            console.say(f"next: {following}")
     if searched.failed:
         raise FailedRuns(f"{len(searched.failed)} runs have no result; the search in their cells stopped there")
 

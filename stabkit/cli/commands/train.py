@@ -22,6 +22,8 @@ from stabkit.options import lines, model, ranges
 from stabkit.report import json_document
 from stabkit.report.result import SweepResult
 from stabkit.results.forecast.model import HORIZON
+from stabkit.results.tolerance import Tolerance
+from stabkit.results.words import scientific
 from stabkit.running import cost, runs
 from stabkit.running.request import Request, TooManyRuns
 from stabkit.storage.store import Run, Store
@@ -157,6 +159,17 @@ def after(command: str, params: Mapping[str, Any], runs: Sequence[Run]) -> str:
     if runs[0].spec.method == "deepnorm" and command == "landscape":
         return _line(command, "ablate", params)
     return ""
+
+
+def after_tolerance(params: Mapping[str, Any], found: Sequence[Tolerance], *, text: bool) -> str:
+    """The sweep that trains at the highest rate of the deepest depth, which is a forecast; nothing without one."""
+    limits = [(limit.depth, limit.rate) for limit in found if limit.rate is not None]
+    if not limits:
+        return ""
+    depth, rate = max(limits)
+    steps = str(HORIZON["text" if text else "synthetic"])
+    options = {**params, "depths": str(depth), "lr": scientific(rate), "steps": steps, "warmup": "0"}
+    return f"{_line('tolerance', 'sweep', options)}  # trained, not forecast"
 
 
 def _line(before: str, then: str, options: Mapping[str, Any], *kept: str) -> str:

@@ -113,12 +113,12 @@ def sentence(runs: Sequence[Run]) -> str:
         parts.append(f"{began} fell below its limit in training, {after}{still}")
     if not parts:
         parts.append(f"{below.format('none')} fell below its limit")
-    parts.append(f"LN inputs grew by half in {len(grown)}")
+    parts.append(f"LN inputs grew by half in {len(grown) or 'none'}")
     end = ""
     if gone and not lost:
-        end = ": the gradient is weak before the update explodes; in the paper's chain it vanishes after"
+        end = ". So the gradient is weak before the update explodes; in DeepNet's chain it vanishes after"
     elif ordered and not gone:
-        end = ": in the order of the paper's chain"
+        end = ". That is the order of DeepNet's chain"
     return f"{'; '.join(parts)}{end}"
 
 

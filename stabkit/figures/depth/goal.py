@@ -72,7 +72,7 @@ def promise(runs: Sequence[Run]) -> str:
     line = lines.iloc[0]
     layers = f"{line.shallowest:g}–{line.deepest:g} layers"
     seeds = "one seed" if line.seeds == 1 else f"{line.least:.2f} to {line.greatest:.2f} over {line.seeds} seeds"
-    return f"{line.label}'s one-step update grows as N^{line.exponent:.2f} ({listed(layers, seeds)}), not N^0"
+    return f"{line.label}'s one-step update grows as N^{line.exponent:.2f} ({listed(layers, seeds)}); GOAL asks for N^0"
 
 
 def alt(frame: pd.DataFrame) -> str:

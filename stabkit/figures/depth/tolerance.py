@@ -36,7 +36,7 @@ def select(tolerances: Sequence[Tolerance]) -> pd.DataFrame:
             "run": f"{one.label} {one.depth} {one.hidden} {each.seed}",
             "method": one.method,
             "label": one.label,
-            "panel": f"{one.depth} layers" if across else f"hidden {one.hidden}",
+            "panel": f"{one.depth} layers" if across else f"width {one.hidden}",
             "axis": "width" if across else "depth",
             "x": one.hidden if across else one.depth,
             "seed": each.seed,
@@ -62,7 +62,7 @@ def title(tolerances: Sequence[Tolerance]) -> str:
     here = here[here["panel"] == here["panel"].iloc[-1]]
     heights = here.groupby(["method", "label"], sort=False)["height"].quantile(0.5, interpolation="lower")
     best = [str(label) for _, label in heights.index[heights == heights.max()]]
-    where = f"hidden {here['x'].iloc[0]}" if here["axis"].iloc[0] == "width" else f"{here['x'].iloc[0]} layers"
+    where = f"width {here['x'].iloc[0]}" if here["axis"].iloc[0] == "width" else f"{here['x'].iloc[0]} layers"
     if heights.max() == 0:
         return f"At {where} no method tolerates {scientific(COARSE[0])}"
     much = f"more than {scientific(COARSE[-1])}" if np.isinf(heights.max()) else scientific(float(heights.max()))

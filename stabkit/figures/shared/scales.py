@@ -151,7 +151,7 @@ def sentence(every: pd.DataFrame, name: str, rows: pd.DataFrame) -> str:
     whole = sum(cell.word == "trains" for cell in counted)
     told = f"{name}: {whole} of {len(counted)} {pairs}{stop} train{seeds}"
     if 0 < len(failing) <= 4:
-        told += f", not {', '.join(failing[:-1])}{' and ' if len(failing) > 1 else ''}{failing[-1]}"
+        told += f", not with {' or with '.join(failing)}"
     hair = [f"{cell.name} ends at {cell.closest:.3f} U" for cell in counted if cell.closest > BORDERLINE]
     if hair:
         told += f"; narrowly ({', '.join(hair[:3])}; the limit is {AT_UNIGRAM:g})"
@@ -160,13 +160,13 @@ def sentence(every: pd.DataFrame, name: str, rows: pd.DataFrame) -> str:
 
 def in_short(rows: pd.DataFrame) -> str:
     """The same of one plane of factors in the length of a headline: `DeepNorm trains with 7 of 9 pairs of factors on α
-    and β, not with α × 0.25 or β × 4`."""
+    and β, not with α × 0.25 or with β × 4`."""
     counted = cells(rows)
     failing = [cell.name for cell in counted if cell.word in ("stuck", "diverged", "some")]
     whole = sum(cell.word == "trains" for cell in counted)
     name = rows["label"].iloc[0]
     lead = f"{name} trains with {whole} of {len(counted)} pairs of factors on α and β"
-    return fitting(f"{lead}, not with {' or '.join(failing)}" if 0 < len(failing) <= 2 else lead, lead)
+    return fitting(f"{lead}, not with {' or with '.join(failing)}" if 0 < len(failing) <= 2 else lead, lead)
 
 
 def groups(frame: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:

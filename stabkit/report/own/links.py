@@ -120,20 +120,22 @@ def _said(who: str, verdict: Verdict, *, several: bool) -> str:
 
 def in_short(judged: Judged) -> str:
     """The same as far as a headline holds it: `gpt at 24 layers is open (0.83); with a tenth of the rate
-    it is likely to train.`"""
+    it is likely to train (0.95).`"""
     worst = judged.worst
     who = judged.cells[0].facts.factory.rpartition(":")[2]
     forecast = worst.forecast
     where = f" at {forecast.depth} layers" if forecast.depth else ""
     what = {"likely trains": "is likely to train", "likely stuck": "is likely stuck", "open": "is open"}
     is_ = "does not train as it stands" if worst.broken else what.get(worst.word, "has no forecast")
-    p = "" if worst.broken or forecast.probability is None else f" ({probability(forecast.probability)})"
+    of = " that it trains" if worst.word == "likely stuck" else ""
+    p = "" if worst.broken or forecast.probability is None else f" ({probability(forecast.probability)}{of})"
     fixed = ""
     if judged.cure is not None:
-        fixed = f"; with {judged.cure.label} it is likely to train"
+        p_then = probability(judged.cure.probability or 0.0)
+        fixed = f"; with {judged.cure.label} it is likely to train ({p_then})"
     elif judged.cures and not leans(worst):
         many = len(judged.cures)
-        fixed = f"; none of {many} changes tried mends it" if many > 1 else "; the change tried does not mend it"
+        fixed = f"; none of {many} changes tried is enough" if many > 1 else "; the change tried is not enough"
     lean, it = LEANS[leans(worst)], f"{who}{where} {is_}"
     return fitting(f"{it}{lean}{p}{fixed}.", f"{it}{p}{fixed}.", f"{it}{lean}{p}.", f"It {is_}{where}{p}.")
 
@@ -195,7 +197,7 @@ def why(verdict: Verdict) -> str:
         return f"{link.why}: {among(link)}"
     if scores.healthy is not None and scores.healthy.percent < LITTLE:
         lower = f"lower than in {100 - scores.healthy.percent:.0f} % of models that train"
-        return f"nothing is unusual; the weakest number: {scores.why}, {lower}"
+        return f"at this depth no link is unusual; the weakest: {scores.why}, {lower}"
     return "each link alone is as in models that train"
 
 
@@ -275,6 +277,7 @@ def _rate(verdict: Verdict, judged: Judged) -> dict[str, Any]:
         "name": f"{facts.optimizer}, rate {scientific(facts.rate) if facts.rate > 0 else '–'}",
         "word": "does not train" if verdict.broken else verdict.word,
         "depths": [str(depth or "–") for depth in depths],
+        "seeds": len({facts.seed for facts in alike}),
         "forecast": [_forecast(verdict, depth == depths[-1]) for depth in depths],
         "links": [
             {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ from stabkit.figures.model_curves import WATCHED
 from stabkit.figures.shared.words import listed, plain
 from stabkit.report.cards import card
 from stabkit.report.frame import ASSETS, shell, template
-from stabkit.results.own.alarm import HEARD
+from stabkit.results.own.alarm import HEARD, Alarm
 from stabkit.results.words import fitting, scientific, updates
 from stabkit.storage.folder import write_file
 from stabkit.storage.watched import Watched
@@ -18,7 +19,7 @@ from stabkit.storage.watched import Watched
 TITLE = "What happened in training?"
 WHAT = {
     "finite": "a number is not finite",
-    "step": "it moved weights by more than their norm",
+    "step": "weights moved by more than their norm",
     "stream": "the stream is near the largest number of its type",
     "gradient": "the lowest layer's gradient is far below the top layer's",
     "loss": "the loss is three times the first one",
@@ -56,7 +57,10 @@ def render(watched: Watched, command: str) -> str:
             for a in watched.alarms
         ],
         cards=[
-            card(figure, frame, watched) for figure in WATCHED for frame in [figure.select(watched)] if not frame.empty
+            card(figure, frame, watched)
+            for figure in sorted(WATCHED, key=lambda figure: _place(figure.name, watched.alarms))
+            for frame in [figure.select(watched)]
+            if not frame.empty
         ],
         model=plain(facts.model),
         facts=[
@@ -87,9 +91,9 @@ def answer(watched: Watched) -> str:
             f"{who} was watched for {updates(facts.steps)}: no link of the chain exceeded its limit. Of {failed} "
             f"trainings that failed, {heard} were warned of, half of them by update {half}."
         )
-    first = min(watched.alarms, key=lambda alarm: alarm.step)
-    more = len(watched.alarms) - 1
-    further = f" {more} further warning{'s' * (more != 1)}." if more else ""
+    first, *later = sorted(watched.alarms, key=lambda alarm: alarm.step)
+    rest = f", and {len(later) - 1} more" if len(later) > 1 else ""
+    further = f" Then, at update {later[0].step:,}: {_what(later[0])}{rest}." if later else ""
     then = f"; {first.advice}" if first.advice else ""
     return f"{who}, update {first.step:,} of {facts.steps:,}: {first.sentence}{then}.{further}"
 
@@ -100,9 +104,27 @@ def in_short(watched: Watched) -> str:
         return fitting(answer(watched), f"No link exceeded its limit in {updates(watched.cell.facts.steps)}.")
     first = min(watched.alarms, key=lambda alarm: alarm.step)
     when = f"Update {first.step:,} of {watched.cell.facts.steps:,}"
-    what = EXPLODES if first.link == "gradient" and first.numbers["ratio"] > 1 else WHAT[first.link]
+    what = _what(first)
     then = f"; try {first.change}" if first.change else ""
     return fitting(f"{when}: {first.sentence}{then}.", f"{when}: {what}{then}.", f"{when}: {what}.")
+
+
+def _place(figure: str, alarms: Sequence[Alarm]) -> int:
+    """Which warning a figure shows; those that show none come last, in their own order."""
+    shown = [place for place, alarm in enumerate(alarms) if f"watched_{SHOWN.get(alarm.link)}" == figure]
+    return min(shown, default=len(alarms))
+
+
+SHOWN = {
+    **{link: link for link in ("gradient", "stream", "loss")},
+    **dict.fromkeys(("step", "jump", "still"), "update"),
+    **dict.fromkeys(("level", "start"), "loss"),
+}
+"""{link of a warning: the figure that shows it}."""
+
+
+def _what(alarm: Alarm) -> str:
+    return EXPLODES if alarm.link == "gradient" and alarm.numbers["ratio"] > 1 else WHAT[alarm.link]
 
 
 def ended(watched: Watched) -> str:

@@ -31,8 +31,8 @@ MOST_SAID = 3
 
 
 def answer(verdicts: Matrix) -> str:
-    """`Without warm-up at 5e-4, by 16 of 250 updates, 3 seeds, de-en: Post-LN is likely stuck from 18L-18L on; …`;
-    nothing where no cell has a verdict or a forecast."""
+    """`Without warm-up at 5e-4, forecast for 250 updates from the first 16, 3 seeds, de-en: Post-LN is likely stuck
+    from 18L-18L on; …`; nothing where no cell has a verdict or a forecast."""
     words = [word for row in verdicts.rows for cell in row.cells if (word := _word(cell)) not in WITHOUT]
     if not words:
         return ""
@@ -50,7 +50,7 @@ def answer(verdicts: Matrix) -> str:
             sentences.append(_sentence(condition, list(rows), verdicts.depths))
     setting = _setting(verdicts)
     past = " past the warm-up" if any(verdicts.warmups) else ""
-    by = f"by {UPDATES} of {verdicts.horizon} updates{past}"
+    by = f"forecast for {verdicts.horizon} updates{past} from the first {UPDATES}"
     whole, some = set(words) <= FORECASTS, bool(set(words) & FORECASTS)
     after = f"after {verdicts.updates[0]} updates" if len(verdicts.updates) == 1 and not some else ""
     seeds = f"{verdicts.seeds} seed{'s' * (verdicts.seeds != 1)}"
@@ -58,7 +58,7 @@ def answer(verdicts: Matrix) -> str:
     lead = listed(setting, by if whole else after, seeds, data)
     text = (f"{lead}: " if lead else "") + ". ".join(sentences)
     if some and not whole:
-        text += f" (likely and open: forecasts {by})"
+        text += f" (likely and open: {by})"
     return f"{text[0].upper()}{text[1:]}.{_near(verdicts)}{_unseen(verdicts)}"
 
 
@@ -128,8 +128,7 @@ def _near(verdicts: Matrix) -> str:
         return ""
     names = several(near, len(near)) if len(near) <= MOST_SAID else f"{len(near)} cells"
     ends = "ends" if len(near) == 1 else "end"
-    line = "the line between training and not"
-    return f" Within {NEAR:g} nats of {line} {ends} {names}: twice as many updates would decide."
+    return f" {names} {ends} within {NEAR:g} nats of the limit: twice as many updates would decide."
 
 
 def _unseen(verdicts: Matrix) -> str:

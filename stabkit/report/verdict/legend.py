@@ -44,8 +44,8 @@ MEANINGS = (
                 f"forecast from the first {UPDATES} updates, dashed: p ≥ {LIKELY} that it trains within "
                 f"{HORIZON['text']} past the warm-up ({HORIZON['synthetic']} on the synthetic task)",
             ),
-            ("likely stuck", f"the same forecast: p ≤ {UNLIKELY} that it trains; it gets stuck or diverges"),
-            ("open", "the same forecast: p between the two, or the seeds differ"),
+            ("likely stuck", f"forecast: p ≤ {UNLIKELY} that it trains; it gets stuck or diverges"),
+            ("open", f"undecided forecast: p between {UNLIKELY} and {LIKELY}, or the seeds differ"),
             (
                 "out of range",
                 "no forecast: unlike all runs of its fit, or of a method for which it was often wrong",
@@ -122,6 +122,15 @@ def warning(risks: Sequence[Risk]) -> str:
     )
 
 
+def _worst(risks: Sequence[Risk]) -> list[Risk]:
+    """Of several seeds' the worst of each link."""
+    by: dict[str, Risk] = {}
+    for risk in sorted(risks, key=lambda risk: risk.value, reverse=True):
+        if risk.link == "gradient" or risk.link not in by:  # the lowest gradient, the highest of all else
+            by[risk.link] = risk
+    return [by[link] for link in dict.fromkeys(risk.link for risk in risks)]
+
+
 def chained(cell: VerdictCell) -> list[str]:
     """`warm-up 4000: ‖ΔF‖ 0.27, at risk: gradient 1e-7`, a line a warm-up."""
     return [
@@ -132,10 +141,13 @@ def chained(cell: VerdictCell) -> list[str]:
 
 def notes(cell: VerdictCell) -> list[str]:
     """The few words below a cell's curve: two of what its runs say, and how many say something else."""
-    texts = [
+    warned = [risk for outcome in cell.ended for risk in outcome.risks or ()]
+    texts = [warning(_worst(warned))] if warned else []
+    texts += [
         detail(outcome)
         for outcome in cell.ended
-        if not (cell.forecast and outcome.risks == ())  # a forecast says more than that nothing warns
+        if not outcome.risks
+        and not (cell.forecast and outcome.risks == ())  # a forecast says more than that nothing warns
         and not (math.isfinite(cell.loss) and outcome.word != "early")  # its loss stands above
     ]
     texts = list(dict.fromkeys(text for text in (*texts, *cell.reasons) if text))

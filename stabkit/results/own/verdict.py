@@ -252,7 +252,7 @@ def _scores(cells: Sequence[ModelCell]) -> LinkVerdict:
     evidence = _evidence(_by_seed(having, lambda cell: geometric(list(ramp_information(cell)))))
     level, step = evidence[-1].value, int(having[-1].records["ramp_loss"].steps[-1])
     held = f"{level:.2g} nats of information" if level > NOTHING else "no information"
-    why = f"as the rate rises to {TOP:g} times its highest value, the logits hold {held} about their input"
+    why = f"while the rate is raised to {TOP:g} times its peak, the logits hold {held} about their input"
     return _shown(why, evidence, step, "ramp_information")
 
 
@@ -261,7 +261,7 @@ def _loss(cells: Sequence[ModelCell]) -> LinkVerdict:
     evidence = _means(_by_seed(cells, loss_fall))
     losses = [cell.records["loss"].at("train") for cell in _deepest(cells)]
     first, last = (float(np.mean([loss[some].mean() for loss in losses])) for some in (slice(None, 3), slice(-3, None)))
-    why = f"the loss goes from {first:.3g} to {last:.3g} in {updates(step)}"
+    why = f"the fall of the loss in {updates(step)} is {first - last:.3g}, from {first:.3g} to {last:.3g}"
     if (frequencies := _deepest(cells)[0].facts.frequencies) is not None:
         why += f" (knowing only the frequencies gives {frequencies:.3g})"
     return _shown(why, evidence, step, "loss_fall")

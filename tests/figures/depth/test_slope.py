@@ -228,7 +228,9 @@ def test_goal_is_drawn_over_the_shallowest_model_of_the_same_seed_for_the_method
     frame = goal.select(made)
     assert set(frame["method"]) == {"deepnorm"} and len(frame) == 6
     assert frame["relative"].to_numpy() == pytest.approx((frame["layers"].to_numpy() / 6) ** 0.75)
-    assert "one-step update grows as N^0.75 (6–50 layers, 0.75 to 0.75 over 2 seeds), not N^0" in goal.title(made)
+    assert "one-step update grows as N^0.75 (6–50 layers, 0.75 to 0.75 over 2 seeds); GOAL asks for N^0" in goal.title(
+        made
+    )
     assert goal.select(made[:3]).empty and "every depth?" in goal.title(made[:3])
 
 
