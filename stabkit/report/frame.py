@@ -97,18 +97,27 @@ WHOLE = re.compile(r"[\d.]+e-\d+|[αβ] × [\d.]+")
 
 def slim(page: str) -> Markup:
     """A page whose drawings name their styles: hundreds of lines share a dozen of them, each of which then stands once,
-    in `<style id="drawn">`, where the script finds it for a download."""
+    in `<style id="drawn">`, where the script finds it for a download. What else repeats is short: matplotlib's names of
+    marks and clips, which are hashes, and the blank before the end of a tag."""
     names: dict[str, str] = {}
+    marks: dict[str, str] = {}
 
     def named(found: re.Match[str]) -> str:
         return f'class="{names.setdefault(found[1], f"q{len(names)}")}"'
 
-    page = _DRAWING.sub(lambda drawing: _STYLE.sub(named, drawing[0]), page)
+    def marked(found: re.Match[str]) -> str:
+        return marks.setdefault(found[0], f"d{len(marks)}")
+
+    def slimmer(drawing: re.Match[str]) -> str:
+        return _MARK.sub(marked, _STYLE.sub(named, drawing[0])).replace(" />", "/>")
+
+    page = _DRAWING.sub(slimmer, page)
     rules = "".join(f".{name}{{{style}}}" for style, name in names.items())
     return Markup(page.replace("</head>", f'<style id="drawn">{rules}</style>\n</head>', 1))
 
 
 _DRAWING, _STYLE = re.compile("<svg.*?</svg>", re.DOTALL), re.compile('(?<= )style="([^"]*)"')
+_MARK = re.compile(r"(?<=[\"#])[mp][0-9a-f]{10}(?=[\")])")
 
 
 def script_hash(script: str) -> str:
