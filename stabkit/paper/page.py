@@ -76,7 +76,7 @@ def one(part: Part, command: str, indexed: bool) -> str:
         **shell(
             f"{_place(part.item)}: {part.item.title}",
             command,
-            [f"{text.rstrip('.')}." for text in said],
+            [text if text.endswith("…") else f"{text.rstrip('.')}." for text in said],
             provenance.condition([run.spec for run in part.runs]),
         ),
         section=section,

@@ -65,10 +65,7 @@ def title(runs: Sequence[Run]) -> str:
     gap = (wide[True] - wide[False]).sort_values()
     depth, label, hidden = gap.index[-1]
     tied, name = (short(float(wide.loc[gap.index[-1], side])) for side in (True, False))
-    return (
-        f"At width {hidden} {label} begins at a loss of {tied} with tied embeddings, of {name} with a separate "
-        f"softmax ({depth})"
-    )
+    return f"{label} {depth}, width {hidden}: the initial loss is {tied} with tied embeddings, {name} without"
 
 
 def alt(frame: pd.DataFrame) -> str:

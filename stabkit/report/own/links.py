@@ -127,17 +127,18 @@ def in_short(judged: Judged) -> str:
     where = f" at {forecast.depth} layers" if forecast.depth else ""
     what = {"likely trains": "is likely to train", "likely stuck": "is likely stuck", "open": "is open"}
     is_ = "does not train as it stands" if worst.broken else what.get(worst.word, "has no forecast")
-    of = " that it trains" if worst.word == "likely stuck" else ""
-    p = "" if worst.broken or forecast.probability is None else f" ({probability(forecast.probability)}{of})"
-    fixed = ""
+    p = "" if worst.broken or forecast.probability is None else f" ({probability(forecast.probability)})"
+    said = p.replace(")", " that it trains)") if worst.word == "likely stuck" else p
+    fixed = then = ""
     if judged.cure is not None:
-        p_then = probability(judged.cure.probability or 0.0)
-        fixed = f"; with {judged.cure.label} it is likely to train ({p_then})"
+        fixed = f"; with {judged.cure.label} it is likely to train"
+        then = f" ({probability(judged.cure.probability or 0.0)})"
     elif judged.cures and not leans(worst):
         many = len(judged.cures)
         fixed = f"; none of {many} changes tried is enough" if many > 1 else "; the change tried is not enough"
     lean, it = LEANS[leans(worst)], f"{who}{where} {is_}"
-    return fitting(f"{it}{lean}{p}{fixed}.", f"{it}{p}{fixed}.", f"{it}{lean}{p}.", f"It {is_}{where}{p}.")
+    whole = (f"{it}{lean}{said}{fixed}{then}.", f"{it}{said}{fixed}{then}.", f"{it}{p}{fixed}{then}.")
+    return fitting(*whole, f"{it}{p}{fixed}.", f"{it}{lean}{said}.", f"It {is_}{where}{p}.")
 
 
 def probability(p: float) -> str:
