@@ -382,13 +382,13 @@ class ProbeResult(_Answered):
         from stabkit.report.own import links
 
         judged, worst = self.judged, self.judged.worst
-        tried, best, p = links.cures(judged), judged.cure or judged.nearest, worst.forecast.probability
+        tried, best, p = links.cures(judged), judged.cure or links.helpful(judged), worst.forecast.probability
         return template(ASSETS / "probe_notebook.html.j2").render(
             answer=self.verdict,
             word="does not train" if worst.broken else worst.word,
             tint="stuck" if worst.broken else worst.word.replace(" ", "-"),
             probability="" if worst.broken or p is None else links.probability(p),
-            change=tried[judged.cures.index(best)] if best else None,
+            change=tried[1 + judged.cures.index(best)] if best else None,
             fixes=judged.cure is not None,
             rates=links.rates(judged),
             cures=tried,

@@ -44,8 +44,8 @@ class DepthFit:
 
     @property
     def vague(self) -> bool:
-        """Whether it is of one seed, and its interval wider than WIDE and than the exponent itself: it says nothing."""
-        return self.seeds == 1 and self.high - self.low > max(WIDE, abs(self.exponent))
+        """Whether its interval is wider than WIDE and than the exponent itself: it says nothing."""
+        return self.high - self.low > max(WIDE, abs(self.exponent))
 
 
 def depth_fit(values: Mapping[int, Mapping[int, float]]) -> DepthFit | None:

@@ -43,7 +43,8 @@ def law(fit: DepthFit) -> str:
 
 def with_depth(fit: DepthFit) -> str:
     """`it scales with depth as N^0.54 (0.50 to 0.58)`; of an exponent that says nothing, that it does."""
-    return "one seed does not show how it scales with depth" if fit.vague else f"it scales with depth as {law(fit)}"
+    few = "one seed does" if fit.seeds == 1 else f"{fit.seeds} seeds do"
+    return f"{few} not show how it scales with depth" if fit.vague else f"it scales with depth as {law(fit)}"
 
 
 def grows(level: float) -> str:

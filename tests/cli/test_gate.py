@@ -162,12 +162,41 @@ def test_the_tutorial_ends_with_0_for_the_good_model_and_7_for_the_bad_change(tm
     assert stabkit(*AFTER.split(), "--no-cures", cwd=tmp_path).returncode == 0, "as it was before"
 
 
-def test_a_factory_that_raises_is_annotated_too(tmp_path: Path) -> None:
+def test_a_factory_that_raises_is_told_of_wherever_ci_looks(tmp_path: Path) -> None:
     (tmp_path / "model.py").write_text("def gpt(depth):\n    raise RuntimeError('no weights')\n", encoding="utf-8")
-    env = {"GITHUB_ACTIONS": "true"}
-    done = stabkit("probe", "model:gpt", "--depths", "2", "--seeds", "0", cwd=tmp_path, env=env)
+    env = {"GITHUB_ACTIONS": "true", "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md")}
+    asked = ("probe", "model:gpt", "--depths", "2", "--seeds", "0", "--junit", tmp_path / "probe.xml")
+    done = stabkit(*asked, cwd=tmp_path, env=env)
     said = "model:gpt gave no result at any depth: RuntimeError: no weights (model.py:2)"
     assert done.returncode == 2 and f"::error title=stabkit probe model:gpt::{said}" in done.stderr
+    assert f"**No result**: {said}" in (tmp_path / "summary.md").read_text()
+    (verdict,) = ET.parse(tmp_path / "probe.xml").getroot()
+    error = verdict.find("error")
+    assert error is not None and error.attrib["message"].startswith(said)
+    done = stabkit(*asked, "--baseline", tmp_path / "none.json", cwd=tmp_path, env=env)
+    assert done.returncode == 2 and "::error title=stabkit probe model:gpt::" in done.stderr
+
+
+def test_a_depth_without_a_result_is_no_regression(tmp_path: Path) -> None:
+    """Out of memory at the deepest, say: the gate names it, and advises no new baseline."""
+    deep = MODEL.replace(
+        "def gpt(depth):", "def gpt(depth):\n    if BREAKS and depth == 8:\n        raise ValueError('full')"
+    )
+    assert deep != MODEL
+    asked = ("probe", "model:gpt", "--depths", "2,8", "--seeds", "0", "--no-cures", "--baseline", "depth.json")
+    env = {"GITHUB_ACTIONS": "true"}
+    (tmp_path / "model.py").write_text(f"BREAKS = False\n{deep}", encoding="utf-8")
+    assert stabkit(*asked, "--update-baseline", cwd=tmp_path).returncode in (0, 7)
+    kept = (tmp_path / "depth.json").read_bytes()
+    (tmp_path / "model.py").write_text(f"BREAKS = True\n{deep}", encoding="utf-8")
+    done = stabkit(*asked, cwd=tmp_path, env=env)
+    assert done.returncode == 3, done.stderr
+    assert "::error title=stabkit probe model:gpt::depth 8, seed 0 has no result: ValueError: full" in done.stderr
+    said = " ".join(done.stdout.split())
+    assert "worse than" not in done.stderr and "the deepest model alone, which has no result" in said
+    assert "next:" not in said
+    assert stabkit(*asked, "--update-baseline", cwd=tmp_path).returncode == 3
+    assert (tmp_path / "depth.json").read_bytes() == kept
 
 
 def test_the_action_gives_every_input_to_the_probe(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from stabkit.report.own import links
 from stabkit.report.result import ProbeResult
 from stabkit.results.depth_fit import DepthFit
 from stabkit.results.own.cure import Cure
-from stabkit.results.own.forecast import ONE_BATCH, Healthy, OwnForecast, Record
+from stabkit.results.own.forecast import ONE_BATCH, RATE, Healthy, OwnForecast, Record
 from stabkit.results.own.judged import Judged
 from stabkit.results.own.link import Evidence, LinkVerdict
 from stabkit.results.own.verdict import Verdict
@@ -87,7 +87,9 @@ def test_the_smallest_change_that_mends_it_is_named_and_comes_next():
     )
     found = judged(told(0.04), cures, gradient=LOW)
     assert links.answer(found).endswith("Likely to train with a tenth of the rate: `lr = 1e-3`.")
-    assert [row["probability"] for row in links.cures(found)] == ["0.60", "0.95", "0.99"]
+    assert [row["probability"] for row in links.cures(found)] == ["0.04", "0.60", "0.95", "0.99"], (
+        "the model as it is, then the changes"
+    )
 
 
 @pytest.mark.parametrize(
@@ -99,14 +101,15 @@ def test_a_number_lies_somewhere_among_models_that_train(percent, said):
     assert links.among(replace(LINK, healthy=replace(GOOD, percent=percent))) == said
 
 
-def test_an_interval_wider_than_its_exponent_is_not_shown_of_one_seed():
+def test_an_interval_wider_than_its_exponent_is_not_shown():
     wide = DepthFit(
         exponent=-9.14, low=-71.4, high=53.1, factor=0.5, factor_low=0.1, factor_high=2.0, exponential=False, seeds=1
     )
     assert wide.vague and with_depth(wide) == "one seed does not show how it scales with depth"
     one = replace(LINK, fit=wide, evidence=(Evidence(depth=6, value=1.0, seeds=(1.0,)),))
     assert links._with_depth(one) == "–, one seed"
-    assert links._with_depth(replace(one, fit=replace(wide, seeds=3))).startswith("N^−9.14")
+    assert links._with_depth(replace(one, fit=replace(wide, seeds=3))) == "–, seeds differ"
+    assert with_depth(replace(wide, seeds=3)) == "3 seeds do not show how it scales with depth"
     narrow = replace(wide, exponent=0.5, low=0.4, high=0.6)
     assert links._with_depth(replace(one, fit=narrow)).startswith("N^0.50")
 
@@ -127,9 +130,10 @@ CLIP = Cure(change="clip", label="clipping", word="open", probability=0.88, code
     ("p", "cures", "headline", "told_of"),
     [
         (0.87, (CLIP,), "b at 24 layers is open, more likely to train than not (0.87).",
-         "For 7 more changes there was no time (--cure-time 90)."),
+         "For 7 more changes there was no time: --cure-time 90 is enough."),
         (0.2, (CLIP,), "b at 24 layers is open, more likely stuck than not (0.20); the change tried is not enough.",
-         "The change tried is clipping, 0.88: `clip()`; for 7 more changes there was no time (--cure-time 90)."),
+         "The change tried is clipping, 0.88: `clip()`; "
+         "for 7 more changes there was no time: --cure-time 90 is enough."),
         (0.2, (replace(CLIP, word="likely trains", probability=0.95),),
          "b at 24 layers is open (0.20); with clipping it is likely to train (0.95).",
          "Likely to train with clipping: `clip()`."),
@@ -160,3 +164,17 @@ def test_a_notebook_shows_the_verdict_the_change_and_every_link(found, word, cha
     assert text.startswith(f"{word} {links.answer(found).replace('`', '')}") and change in text
     assert ("change" in text.partition("Will it train?")[0]) == bool(change)
     assert all(name in text for name in links.NAMES.values()) and "usual" in text
+
+
+def test_to_a_model_that_likely_trains_no_change_of_the_model_is_offered():
+    """It would be surgery on what works; a change of the training costs nothing to try."""
+    found = judged(told(0.74, low=0.65, high=0.9, n=34, trained=29), (replace(CLIP, change="branch/N"), CLIP))
+    assert links.helpful(replace(found, cures=found.cures[:1])) is None
+    assert links.helpful(replace(found, cures=found.cures[1:])) == CLIP
+
+
+def test_a_rate_beyond_all_tested_ones_is_told_beside_them():
+    found = judged(told(None, axes=(RATE,), n=0))
+    fast = [replace(cell, facts=replace(cell.facts, rate=0.06, optimizers=("AdamW",))) for cell in found.cells]
+    said = links.answer(replace(found, cells=fast))
+    assert "6e-2 is 60 times the usual 1e-3 of AdamW; tested models had 1/33 to 30 times it." in said

@@ -86,24 +86,36 @@ def announce(result: ProbeResult, held: AgainstBaseline | None, ends: StabkitErr
     fine = held is not None or result.judged.worst.word == "likely trains"
     level: Level = "error" if ends else "notice" if fine else "warning"
     _annotate(level, result.request.factory, _message(result, held, ends))
-    if path := os.environ.get("GITHUB_STEP_SUMMARY"):
-        with Path(path).open("a", encoding="utf-8") as summary:
-            summary.write(_markdown(result, held))
+    _summarised(_markdown(result, held, ends))
 
 
 @contextlib.contextmanager
-def annotated(factory: str | None) -> Iterator[None]:
-    """Within a job of GitHub, an annotation of what keeps a probe from any result: a factory that raises, say."""
+def annotated(params: Mapping[str, Any]) -> Iterator[None]:
+    """What keeps a probe from any result, a factory that raises, say: an annotation and a summary within a job of
+    GitHub, and an error in the JUnit file."""
     try:
         yield
     except StabkitError as error:
+        factory = str(params.get("factory") or "")
         if _in_job():
-            _annotate("error", factory or "", str(error))
+            _annotate("error", factory, str(error))
+            _summarised(f"### stabkit probe\n\n**No result**: {error}\n\n")
+        if path := params.get("junit"):
+            suite = ET.Element("testsuite", name=f"stabkit probe {factory}", tests="1", failures="0", errors="1")
+            verdict = ET.SubElement(suite, "testcase", classname="stabkit.probe", name="verdict")
+            ET.SubElement(verdict, "error", message=str(error))
+            _written(suite, Path(path))
         raise
 
 
 def _in_job() -> bool:
     return os.environ.get("GITHUB_ACTIONS") == "true"
+
+
+def _summarised(text: str) -> None:
+    if path := os.environ.get("GITHUB_STEP_SUMMARY"):
+        with Path(path).open("a", encoding="utf-8") as summary:
+            summary.write(text)
 
 
 def _annotate(level: Level, factory: str, message: str) -> None:
@@ -113,7 +125,7 @@ def _annotate(level: Level, factory: str, message: str) -> None:
 def _message(result: ProbeResult, held: AgainstBaseline | None, ends: StabkitError | None) -> str:
     """Why a job ends as it does, in a line."""
     if held is None:
-        return result.verdict
+        return str(ends) if result.failed else result.verdict
     if held.worse and ends:
         return str(ends)
     return f"{held.sentence}; {ends}" if ends else held.sentence
@@ -124,8 +136,10 @@ def _escaped(text: str) -> str:
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
-def _markdown(result: ProbeResult, held: AgainstBaseline | None) -> str:
+def _markdown(result: ProbeResult, held: AgainstBaseline | None, ends: StabkitError | None) -> str:
     lines = ["### stabkit probe", ""]
+    if result.failed:
+        lines += [f"**{ends}**", ""]
     if held is not None:
         lines += [f"**{held.sentence[0].upper()}{held.sentence[1:]}.**", ""]
     lines += [result.verdict, ""]
@@ -150,9 +164,15 @@ def junit(result: ProbeResult, held: AgainstBaseline | None, path: Path, ends: S
             case = ET.SubElement(suite, "testcase", classname="stabkit.probe.links", name=name)
             if link["verdict"] == "fail" and ends:
                 ET.SubElement(case, "failure", message=link["why"])
+            elif link["verdict"] == "cannot tell":
+                ET.SubElement(case, "skipped", message=link["why"])
     cases = suite.findall("testcase")
     suite.set("tests", str(len(cases)))
     suite.set("failures", str(len(suite.findall("testcase/failure"))))
+    _written(suite, path)
+
+
+def _written(suite: ET.Element, path: Path) -> None:
     try:
         write_file(path, ET.tostring(suite, encoding="utf-8", xml_declaration=True))
     except OSError as error:

@@ -26,15 +26,17 @@ RATES = "1e-4,3e-4,1e-3"
 
 def probe(invocation: Invocation) -> None:
     """Probe, show, write the page; raises Unstable where a link fails, FailedRuns where a depth has no result."""
-    before, file = gate.read(invocation.params, invocation.given), invocation.params.get("baseline")
-    screen = Screen(quiet=invocation.flag("quiet"), command=again())
-    with Signals(screen.command), gate.annotated(invocation.params.get("factory")):
+    file, screen = invocation.params.get("baseline"), Screen(quiet=invocation.flag("quiet"), command=again())
+    with Signals(screen.command), gate.annotated(invocation.params):
+        before = gate.read(invocation.params, invocation.given)
         result = api.probe(**invocation.given, listener=screen)
         page = result.page
     if isinstance(result, CoordinatesResult):
         _coordinates(result, json=invocation.flag("json"), strict=invocation.flag("strict"))
         return
-    held = gate.compared(result, before, file) if before is not None and file else None
+    held = None
+    if before is not None and not result.failed:  # what was not measured is neither better nor worse
+        held = gate.compared(result, before, str(file))
     if invocation.flag("json"):
         against: BaselineJson | None = None if held is None else {"file": held.file, "worse": list(held.worse)}
         body = document.body(result.judged, result.done, result.request, page, against)
@@ -42,7 +44,7 @@ def probe(invocation: Invocation) -> None:
     else:
         _table(result, page, quiet=invocation.flag("quiet"))
     ends = _ends(result, strict=invocation.flag("strict"), no_fail=invocation.flag("no_fail"))
-    if invocation.flag("update_baseline"):
+    if invocation.flag("update_baseline") and not result.failed:
         gate.write(result, Path(str(file)))
         ends = None if isinstance(ends, Unstable) else ends  # it is accepted
     if held is not None:
@@ -124,7 +126,7 @@ def _table(result: ProbeResult, page: Path, *, quiet: bool) -> None:
         console.say(f"{done.reused} of {len(judged.cells)} cached; --fresh probes them again")
     console.paragraph(result.verdict)
     console.say(f"report: {page}")
-    if not quiet:
+    if not quiet and not result.failed:
         console.say(f"next: {_following(judged, result.request)}")
 
 
@@ -133,6 +135,8 @@ def _following(judged: Judged, asked: ProbeRequest) -> str:
     worst = judged.worst
     if judged.cure is not None:
         return judged.cure.code
+    if worst.word == "out of range" and (near := links.helpful(judged)) is not None:
+        return near.code
     if ONE_BATCH in worst.forecast.axes:
         return "return (model, loss) from the factory, with a new batch at each step in loss(model, step); probe again"
     if worst.word in ("likely stuck", "open") and not links.leans(worst) and len(judged.verdicts) == 1:

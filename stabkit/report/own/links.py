@@ -12,6 +12,7 @@ from stabkit.figures.shared.words import listed, plain, short
 from stabkit.results.forecast.logistic import word
 from stabkit.results.intervals import wilson
 from stabkit.results.own.cell import ModelCell
+from stabkit.results.own.cure import Cure
 from stabkit.results.own.forecast import (
     DRAWN,
     FEW_SCORES,
@@ -21,6 +22,9 @@ from stabkit.results.own.forecast import (
     ONE_BATCH,
     OPTIMIZER,
     OTHER,
+    RATE,
+    TESTED,
+    UNRAMPED,
     USUAL,
     Healthy,
     OwnForecast,
@@ -53,9 +57,22 @@ def answer(judged: Judged) -> str:
     deepest = max((cell.facts for cell in judged.cells), key=lambda facts: facts.depth or 0)
     high = deepest.guess.high(deepest.start) if deepest.guess is not None else ""
     more = [why(worst), "; ".join(others), high, _mended(judged)]
-    sentences = [_said(who, worst, several=len(judged.verdicts) > 1)]
+    sentences = [_said(who, worst, several=len(judged.verdicts) > 1), *filter(None, [_fast(judged)])]
     sentences += [f"{sentence[0].upper()}{sentence[1:]}" for sentence in more if sentence]
     return " ".join(f"{sentence}." for sentence in sentences)
+
+
+def _fast(judged: Judged) -> str:
+    """`6e-2 is 60 times AdamW's usual 1e-3; …` of a rate beyond those of all tested models; "" of any other."""
+    if RATE not in judged.worst.forecast.axes:
+        return ""
+    facts = next(cell.facts for cell in judged.cells if cell.facts.lr == judged.worst.lr)
+    name, low, high = next(iter(facts.optimizers)), *TESTED
+    usual = USUAL[name]
+    return (
+        f"{scientific(facts.rate)} is {short(facts.rate / usual)} times the usual {scientific(usual)} of {name}; "
+        f"tested models had 1/{1 / low:.0f} to {high:.0f} times it"
+    )
 
 
 def _mended(judged: Judged) -> str:
@@ -66,7 +83,7 @@ def _mended(judged: Judged) -> str:
     if judged.cure is not None:
         on = ", in every seed" if judged.cure.seeds > 1 else on
         return f"likely to train with {judged.cure.label}{on}: {judged.cure.marked}"
-    near, many = judged.nearest, len(judged.cures)
+    near, many = helpful(judged), len(judged.cures)
     left = f"; {untried(judged)}" if judged.untried else ""
     if near is not None:
         best = f"the best of {many} changes tried{on}" if many > 1 else f"the change tried{on}"
@@ -77,10 +94,16 @@ def _mended(judged: Judged) -> str:
     return f"{tried} it likely to train{left}"
 
 
+def helpful(judged: Judged) -> Cure | None:
+    """The change that helps most; of a model that is likelier to train than not none of the model itself."""
+    near = judged.nearest
+    return None if near is None or (leans(judged.worst) and not near.training) else near
+
+
 def untried(judged: Judged) -> str:
-    """`for 4 more changes there was no time (--cure-time 90)`."""
+    """`for 4 more changes there was no time: --cure-time 90 is enough`."""
     more = f"{judged.untried} {'more ' * bool(judged.cures)}change{'s' * (judged.untried != 1)}"
-    enough = f" (--cure-time {judged.wanted})" if judged.wanted else ""
+    enough = f": --cure-time {judged.wanted} is enough" if judged.wanted else ""
     return f"for {more} there was no time{enough}"
 
 
@@ -113,7 +136,7 @@ def _said(who: str, verdict: Verdict, *, several: bool) -> str:
     words = {
         "likely trains": f"{who}{where} is likely to train, {warm}: probability {p}",
         "likely stuck": f"{who}{where} is likely stuck, {warm}: it trains with probability {p}",
-        "open": f"Whether {who}{where} trains is open, {warm}: probability {p}",
+        "open": f"Whether {who}{where} trains is open{LEANS[leans(verdict)]}, {warm}: probability {p}",
     }
     return f"{words[forecast.word]}; {worth(forecast)}"
 
@@ -171,6 +194,7 @@ UNLIKE = {
     FEW_SCORES: f"a forecast needs at least {LEAST_ROWS} scores over at least {LEAST_CLASSES} classes",
     DRAWN: "its matrices are drawn far larger than those of any tested model",
     OTHER: f"a forecast needs exactly {UPDATES} updates",
+    UNRAMPED: "a forecast is made of the deepest model alone, which has no result, or no scores while its rate rises",
 }
 
 
@@ -246,8 +270,15 @@ def _elsewhere(verdict: Verdict) -> str:
 
 
 def cures(judged: Judged) -> list[dict[str, str]]:
-    """A row a change that was tried."""
-    return [
+    """A row a change that was tried, below the model as it is; nothing where none was tried."""
+    p = judged.unchanged
+    before = {
+        "change": "none: the model as it is",
+        "word": judged.as_it_is.word,
+        "probability": probability(p) if p is not None else "–",
+        "code": "",
+    }
+    return [before] * bool(judged.cures) + [
         {
             "change": own.label,
             "word": own.word,
@@ -344,7 +375,8 @@ def _unit(name: str, link: LinkVerdict) -> str:
 def _with_depth(link: LinkVerdict) -> str:
     if link.saturated or link.fit is None:
         return "saturated" if link.saturated else "–"
-    return "–, one seed" if link.fit.vague else law(link.fit)
+    few = "one seed" if link.fit.seeds == 1 else "seeds differ"
+    return f"–, {few}" if link.fit.vague else law(link.fit)
 
 
 class FoundJson(TypedDict):

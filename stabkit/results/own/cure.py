@@ -126,6 +126,11 @@ class Cure:
     """In how many seeds it was tried."""
 
     @property
+    def training(self) -> bool:
+        """Whether it changes the training alone."""
+        return not any(BY_KEY[key].model for key in self.change.split(AND))
+
+    @property
     def marked(self) -> str:
         """Its lines as code in a sentence."""
         return " and ".join(f"`{line}`" for line in self.code.splitlines())

@@ -44,6 +44,7 @@ FILE = Path(__file__).with_name("coefficients.json")
 ONE_BATCH, OPTIMIZER, OTHER = "one batch", "optimizer", "updates"
 NO_SCORES, FEW_SCORES, DRAWN = "no scores", "few scores", "size of matrices"
 """Axes along which a model is out of range before any number is read."""
+UNRAMPED = "deepest"
 RATE = "rate"
 LARGE = 2.0
 """Beyond it a model's matrices are drawn larger than any of the corpus' (`own/probe/drawn.py`)."""
@@ -65,8 +66,9 @@ USUAL = {
 momentum of 0.9."""
 
 
-FAST = 32.0
-"""Times the usual rate; models of the corpus have from 1/33 of it to 30 times it (a test reads them)."""
+FAST, TESTED = 32.0, (1 / 33, 30.0)
+"""Times the usual rate: beyond what no change but the rate's is tried; what models of the corpus have (a test reads
+them)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,6 +318,8 @@ def of_cell(cell: ModelCell, by: OwnCoefficients) -> tuple[float | None, tuple[s
     seen = measured(cell)
     if seen is None:
         return None, (OTHER,)
+    if math.isnan(seen.ramp_information):
+        return None, (UNRAMPED,)
     x = numbers([(seen, at)], LINKS)
     if not np.isfinite(x).all():
         return None, tuple(link.key for link, value in zip(LINKS, x[0], strict=True) if not math.isfinite(value))

@@ -61,9 +61,12 @@ class Judged:
     @property
     def unchanged(self) -> float | None:
         """With what probability the model trains without a change, of the seed that changes were tried on."""
-        if self.tried_on is None:
-            return self.worst.forecast.probability
-        return _of_seed(self.cells, self.worst.lr, self.tried_on).forecast.probability
+        return self.as_it_is.forecast.probability
+
+    @property
+    def as_it_is(self) -> Verdict:
+        """What is found without a change, of the seed that changes were tried on."""
+        return self.worst if self.tried_on is None else _of_seed(self.cells, self.worst.lr, self.tried_on)
 
     def of_seeds(self, lr: float) -> list[float | None]:
         """With what probability the model trains at a rate, seed by seed."""
