@@ -519,3 +519,11 @@ def test_far_worse_is_not_slightly_worse_though_it_is_worse(runs: Runs) -> None:
 def test_what_is_not_large_after_a_few_updates_decides_nothing(key: str, runs: Runs) -> None:
     small = times(cold(runs), "ln_input", "*", 0.5 if key == "ln-size" else 1.0, [P])
     assert verdict(EVERY[key], small) == "out of reach"
+
+
+def test_a_baseline_that_trains_at_no_rate_tolerates_less_than_what_trains_at_the_lowest(runs: Runs) -> None:
+    never = [changed(one, lr=lr, decoder_layers=0) for lr in (5e-4, 2e-3) for one in ending(cold(runs, P), "stuck", P)]
+    ours = [changed(one, lr=5e-4, decoder_layers=0) for one in ending(cold(runs, D), "trains", D)]
+    lost = [changed(one, lr=lr, decoder_layers=0) for lr in (5e-4, 2e-3) for one in ending(cold(runs, D), "stuck", D)]
+    assert verdict(EVERY["larger-rate-tolerated"], never + ours) == "holds"
+    assert verdict(EVERY["larger-rate-tolerated"], never + lost) == "untested", "both too slow, or both too fast"
