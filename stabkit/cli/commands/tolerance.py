@@ -16,6 +16,8 @@ from stabkit.report.result import ToleranceResult
 from stabkit.results.tolerance import Exponent, ExponentJson, Tolerance, ToleranceJson
 from stabkit.running import cost, tolerance
 
+FORECAST = "These are forecasts: in six of ten cells that were trained, twice such a rate trained too."
+
 
 class FailedOfSearch(FactsOfRun):
     """A run that has no result: the search of its cell ended there."""
@@ -59,6 +61,9 @@ def tolerated(invocation: Invocation) -> None:
         console.document(json_document.text(body))
     else:
         _table(searched.found, result.fits, result.verdict)
+        from stabkit.report.tolerance import caveat  # matplotlib, which a thread imports meanwhile
+
+        console.paragraph(f"{caveat(searched.runs)} {FORECAST}".strip())
         console.say(f"report: {path}")
         text = any(run.spec.task.source for run in searched.runs)
         if following := train.after_tolerance(invocation.params, searched.found, text=text):
@@ -86,7 +91,7 @@ def _table(tolerances: Sequence[Tolerance], fits: Sequence[Exponent], answer: st
 
     heads, rows = cells(tolerances)
     console.table(
-        "Highest stable rate, without warm-up",
+        "Highest rate whose forecast is likely trains, without warm-up",
         ("", *heads),
         [(label, *texts) for _, label, texts in rows],
     )

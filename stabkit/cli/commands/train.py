@@ -163,10 +163,12 @@ def after(command: str, params: Mapping[str, Any], runs: Sequence[Run]) -> str:
 
 def after_tolerance(params: Mapping[str, Any], found: Sequence[Tolerance], *, text: bool) -> str:
     """The sweep that trains at the highest rate of the deepest depth, which is a forecast; nothing without one."""
-    limits = [(limit.depth, limit.rate) for limit in found if limit.rate is not None]
+    limits = [(limit.depth, limit.rate, limit.method) for limit in found if limit.rate is not None]
     if not limits:
         return ""
-    depth, rate = max(limits)
+    depth, rate, method = max(limits)
+    alone = [name for name in str(params["models"]).split(",") if name.rpartition(":")[2] == method]
+    params = {**params, "models": alone[0]} if alone else params
     steps = str(HORIZON["text" if text else "synthetic"])
     options = {**params, "depths": str(depth), "lr": scientific(rate), "steps": steps, "warmup": "0"}
     return f"{_line('tolerance', 'sweep', options)}  # trained, not forecast"

@@ -27,7 +27,7 @@ VERBS = {
 }
 """Of one method and of several, in the order in which a headline has them."""
 MOST_SAID = 3
-"""Conditions of which the sentence speaks; the matrix has all."""
+"""Conditions of which the sentence speaks, those in which something fails first; the matrix has all."""
 
 
 def answer(verdicts: Matrix) -> str:
@@ -42,16 +42,16 @@ def answer(verdicts: Matrix) -> str:
         where = "" if verdicts.block == "classic" else f" in the block {verdicts.block}"
         outside = ", ".join(axis_words(axes))
         return f"These {UPDATES} updates{where} are outside the forecast's range ({outside}): {beyond}."
-    sentences: list[str] = []
-    for condition, rows in groupby(
-        sorted(verdicts.rows, key=lambda row: _order(verdicts, row)), lambda row: row.condition
-    ):
-        if len(sentences) < MOST_SAID:
-            sentences.append(_sentence(condition, list(rows), verdicts.depths))
+    ordered = sorted(verdicts.rows, key=lambda row: _order(verdicts, row))
+    of = [(condition, list(rows)) for condition, rows in groupby(ordered, lambda row: row.condition)]
+    said = sorted(sorted(range(len(of)), key=lambda place: not _lost(of[place][1]))[:MOST_SAID])
+    sentences = [_sentence(*of[place], verdicts.depths) for place in said]
+    if len(of) > MOST_SAID:
+        sentences.append(f"The table has {len(of) - MOST_SAID} more of these conditions")
     setting = _setting(verdicts)
     past = " past the warm-up" if any(verdicts.warmups) else ""
     by = f"forecast for {verdicts.horizon} updates{past} from the first {UPDATES}"
-    whole, some = set(words) <= FORECASTS, bool(set(words) & FORECASTS)
+    whole, some = set(words) <= FORECASTS, bool(set(words) & FORECASTS - {"out of range"})
     after = f"after {verdicts.updates[0]} updates" if len(verdicts.updates) == 1 and not some else ""
     seeds = f"{verdicts.seeds} seed{'s' * (verdicts.seeds != 1)}"
     data = {"synthetic": "synthetic task"}.get(verdicts.tasks[0], verdicts.tasks[0]) if len(verdicts.tasks) == 1 else ""
@@ -103,6 +103,11 @@ def in_short(verdicts: Matrix) -> str:
         f"{at}, of {of} {kind}, {', '.join(counted)}.",
         f"{at} {counted[0]} of {of}.",
     )
+
+
+def _lost(rows: Sequence[VerdictRow]) -> bool:
+    """Whether a cell of a condition does not train: of many conditions these are told first."""
+    return any(_word(cell) in ("some", "stuck", "likely stuck", "diverged") for row in rows for cell in row.cells)
 
 
 def _word(cell: VerdictCell) -> str | None:
