@@ -139,6 +139,15 @@ def test_one_condition_after_the_other() -> None:
     )
 
 
+def test_of_many_conditions_those_in_which_something_fails_are_told_first() -> None:
+    runs = [
+        run for lr, p in ((1e-4, 0.95), (1e-3, 0.95), (2e-3, 0.95), (2e-2, 0.05)) for run in told("deepnorm", p, lr=lr)
+    ]
+    said = answer(matrix(runs))
+    assert "lr 0.02: DeepNorm is likely stuck" in said and "lr 0.002" not in said
+    assert said.endswith("The table has 1 more condition.")
+
+
 def test_a_cell_near_the_line_is_named_and_what_decides_it():
     runs = [at16("post-ln", 18, 9.0, "trains", warmup=0), at16("deepnorm", 18, 3.0, "trains", warmup=0)]
     for run, apart in zip(runs, (0.05, 0.4), strict=True):

@@ -46,8 +46,8 @@ def answer(verdicts: Matrix) -> str:
     of = [(condition, list(rows)) for condition, rows in groupby(ordered, lambda row: row.condition)]
     said = sorted(sorted(range(len(of)), key=lambda place: not _lost(of[place][1]))[:MOST_SAID])
     sentences = [_sentence(*of[place], verdicts.depths) for place in said]
-    if len(of) > MOST_SAID:
-        sentences.append(f"The table has {len(of) - MOST_SAID} more of these conditions")
+    if (more := len(of) - MOST_SAID) > 0:
+        sentences.append(f"The table has {more} more condition{'s' * (more > 1)}")
     setting = _setting(verdicts)
     past = " past the warm-up" if any(verdicts.warmups) else ""
     by = f"forecast for {verdicts.horizon} updates{past} from the first {UPDATES}"
