@@ -156,6 +156,8 @@ def in_short(judged: Judged) -> str:
     if judged.cure is not None:
         fixed = f"; with {judged.cure.label} it is likely to train"
         then = f" ({probability(judged.cure.probability or 0.0)})"
+    elif (near := helpful(judged)) is not None:
+        fixed, then = f"; nearest: {near.label}", f" ({probability(near.probability or 0.0)})"
     elif judged.cures and not leans(worst):
         many = len(judged.cures)
         fixed = f"; none of {many} changes tried is enough" if many > 1 else "; the change tried is not enough"
