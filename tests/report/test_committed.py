@@ -45,5 +45,5 @@ def test_every_page_is_a_part_and_all_of_them_are_small() -> None:
         name = page.relative_to(REPORTS).as_posix()
         assert name in known or f"{name.partition('/')[0]}/" in known, name
     sizes = [page.stat().st_size for page in PAGES]
-    assert sum(sizes) < 20e6 and max(sizes) < 8e6
+    assert sum(sizes) < 13e6 and max(sizes) < 8e6
     assert STORES.name in (REPORTS.parent / ".gitignore").read_text(encoding="utf-8")
