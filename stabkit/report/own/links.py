@@ -1,5 +1,6 @@
 """What a probe of a user's model says, for terminal, page, Python and JSON alike: the sentence, the links of every
-rate, what was found on the way. Knows no figure."""
+rate, what was found on the way. Knows no figure. In one file, because every sentence of a verdict stands
+in it beside the others that must agree with it."""
 
 from __future__ import annotations
 
