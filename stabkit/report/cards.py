@@ -67,6 +67,7 @@ def card(figure: Picture[Source], frame: pd.DataFrame, made_of: Source, before: 
     head, rows, note = _folded(frame, figure)
     table = _grouped(frame)
     large = len(json.dumps(table)) > DATA_LIMIT
+    written = as_written(frame, table["columns"])
     return Card(
         name=name,
         room=figure.room,
@@ -74,8 +75,8 @@ def card(figure: Picture[Source], frame: pd.DataFrame, made_of: Source, before: 
         short=figure.short,
         title=figure.title(made_of),
         svg=Markup(image),
-        alt=figure.described(frame),
-        see=figure.seen(frame),
+        alt=figure.described(written),
+        see=figure.seen(written),
         read=reading(figure.read, frame),
         caption=figure.caption,
         data=packed({"curves": [_across(mark) for mark in marks], "table": None if large else table}),
@@ -84,6 +85,14 @@ def card(figure: Picture[Source], frame: pd.DataFrame, made_of: Source, before: 
         rows=rows,
         note=f"{note} {ALL_TOO_LONG if large else 'The CSV has all.'}" if note and len(frame) else note,
     )
+
+
+def as_written(frame: pd.DataFrame, measured: Sequence[str]) -> pd.DataFrame:
+    """The frame with its measured numbers as the page's CSV has them, from which a reader can compute the caption."""
+    written = frame.copy()
+    for name in frame[list(measured)].select_dtypes("float").columns:
+        written[name] = [float(f"{value:.{MEASURED}g}") for value in frame[name]]
+    return written
 
 
 def drawing(figure: Picture[Any], frame: pd.DataFrame, name: str) -> tuple[str, list[dict[str, Any]], str]:

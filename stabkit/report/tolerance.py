@@ -24,6 +24,8 @@ from stabkit.running.tolerance import Searched
 from stabkit.spec import depth_text
 from stabkit.storage.store import Run
 
+WORTH = "in six of ten cells that were trained, twice that rate also trained"
+"""What a rate that is likely to train is worth (docs/forecast.md)."""
 TITLE, OVER_WIDTHS = "Which rate does each depth tolerate?", "Which rate does each width tolerate?"
 
 
@@ -61,6 +63,7 @@ def render(searched: Searched, command: str) -> str:
         wall=provenance.duration(sum(map(provenance.wall_seconds, searched.runs))),
         duration=provenance.duration,
         count=len(searched.runs),
+        worth=WORTH,
         lowest=scientific(COARSE[0]),
         highest=scientific(COARSE[-1]),
         every_row=chain_rows(searched.runs, 16),

@@ -14,7 +14,7 @@ from stabkit.own.probe.changes import CHANGES, changed
 from stabkit.own.probe.loop import cell, record
 from stabkit.results.own.cure import BY_KEY, CLIP, HEAD, cure, together
 from stabkit.results.own.cure import CHANGES as NAMED
-from stabkit.results.own.forecast import AXES, FAST, RATE, ours
+from stabkit.results.own.forecast import AXES, FAST, RATE, TESTED, ours
 from stabkit.results.own.judged import judged
 from tests.own import probe_models as models
 
@@ -55,6 +55,7 @@ def test_a_rate_that_counts_as_far_lies_beyond_those_of_the_corpus():
     region = ours().region
     rates = region.places[:, -1] * region.spread[-1]
     assert list(AXES)[-1] == RATE and -math.log2(FAST) - 0.1 < rates.min() and rates.max() < math.log2(FAST)
+    assert (2 ** rates.min(), 2 ** rates.max()) == pytest.approx(TESTED, rel=0.02)
 
 
 def test_a_warm_up_is_left_out_where_there_is_a_schedule():

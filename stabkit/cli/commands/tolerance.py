@@ -13,10 +13,9 @@ from stabkit.errors import FailedRuns
 from stabkit.report import json_document
 from stabkit.report.json_document import Document, FactsOfRun, RunJson
 from stabkit.report.result import ToleranceResult
+from stabkit.results.forecast.measured import UPDATES
 from stabkit.results.tolerance import Exponent, ExponentJson, Tolerance, ToleranceJson
 from stabkit.running import cost, tolerance
-
-FORECAST = "These are forecasts: in six of ten cells that were trained, twice such a rate trained too."
 
 
 class FailedOfSearch(FactsOfRun):
@@ -61,12 +60,13 @@ def tolerated(invocation: Invocation) -> None:
         console.document(json_document.text(body))
     else:
         _table(searched.found, result.fits, result.verdict)
-        from stabkit.report.tolerance import caveat  # matplotlib, which a thread imports meanwhile
+        from stabkit.report.tolerance import WORTH, caveat  # matplotlib, which a thread imports meanwhile
 
-        console.paragraph(f"{caveat(searched.runs)} {FORECAST}".strip())
+        if forecast := all(run.spec.train.steps == UPDATES for run in searched.runs):
+            console.paragraph(f"{caveat(searched.runs)} This is a forecast: {WORTH}.".strip())
         console.say(f"report: {path}")
         text = any(run.spec.task.source for run in searched.runs)
-        if following := train.after_tolerance(invocation.params, searched.found, text=text):
+        if forecast and (following := train.after_tolerance(invocation.params, searched.found, text=text)):
             console.say(f"next: {following}")
     if searched.failed:
         raise FailedRuns(f"{len(searched.failed)} runs have no result; the search in their cells stopped there")
@@ -91,7 +91,7 @@ def _table(tolerances: Sequence[Tolerance], fits: Sequence[Exponent], answer: st
 
     heads, rows = cells(tolerances)
     console.table(
-        "Highest rate whose forecast is likely trains, without warm-up",
+        "Highest rate that passes, without warm-up",
         ("", *heads),
         [(label, *texts) for _, label, texts in rows],
     )

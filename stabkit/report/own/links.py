@@ -151,9 +151,12 @@ def in_short(judged: Judged) -> str:
     where = f" at {forecast.depth} layers" if forecast.depth else ""
     what = {"likely trains": "is likely to train", "likely stuck": "is likely stuck", "open": "is open"}
     is_ = "does not train as it stands" if worst.broken else what.get(worst.word, "has no forecast")
-    p = "" if worst.broken or forecast.probability is None else f" ({probability(forecast.probability)})"
-    said = p.replace(")", " that it trains)") if worst.word == "likely stuck" else p
-    fixed = then = ""
+    p = said = fixed = then = ""
+    if not worst.broken and forecast.probability is not None:
+        number = probability(forecast.probability)
+        p = said = f" ({number})"
+        if worst.word == "likely stuck":
+            said = f" ({number} that it trains)"
     if judged.cure is not None:
         fixed = f"; with {judged.cure.label} it is likely to train"
         then = f" ({probability(judged.cure.probability or 0.0)})"

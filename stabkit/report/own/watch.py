@@ -111,14 +111,15 @@ def in_short(watched: Watched) -> str:
 
 def _place(figure: str, alarms: Sequence[Alarm]) -> int:
     """Which warning a figure shows; those that show none come last, in their own order."""
-    shown = [place for place, alarm in enumerate(alarms) if f"watched_{SHOWN.get(alarm.link)}" == figure]
+    shown = [place for place, alarm in enumerate(alarms) if SHOWN.get(alarm.link) == figure]
     return min(shown, default=len(alarms))
 
 
 SHOWN = {
-    **{link: link for link in ("gradient", "stream", "loss")},
-    **dict.fromkeys(("step", "jump", "still"), "update"),
-    **dict.fromkeys(("level", "start"), "loss"),
+    "gradient": "watched_gradient",
+    "stream": "watched_stream",
+    **dict.fromkeys(("step", "jump", "still"), "watched_update"),
+    **dict.fromkeys(("loss", "level", "start"), "watched_loss"),
 }
 """{link of a warning: the figure that shows it}."""
 

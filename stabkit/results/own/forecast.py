@@ -45,7 +45,9 @@ ONE_BATCH, OPTIMIZER, OTHER = "one batch", "optimizer", "updates"
 NO_SCORES, FEW_SCORES, DRAWN = "no scores", "few scores", "size of matrices"
 """Axes along which a model is out of range before any number is read."""
 UNRAMPED = "deepest"
+"""The axis of a probe whose deepest model has no result: the rate is raised with that one alone."""
 RATE = "rate"
+"""The axis of the rate, over the usual one."""
 LARGE = 2.0
 """Beyond it a model's matrices are drawn larger than any of the corpus' (`own/probe/drawn.py`)."""
 LEAST_ROWS, LEAST_CLASSES = 16, 10
@@ -66,9 +68,10 @@ USUAL = {
 momentum of 0.9."""
 
 
-FAST, TESTED = 32.0, (1 / 33, 30.0)
-"""Times the usual rate: beyond what no change but the rate's is tried; what models of the corpus have (a test reads
-them)."""
+FAST = 32.0
+"""Times the usual rate, or as far below it: from there on the usual one is tried."""
+TESTED = 1 / 33, 30.0
+"""Times the usual rate that models of the corpus have, at least and at most (a test reads them)."""
 
 
 @dataclass(frozen=True, slots=True)
