@@ -177,8 +177,10 @@ def test_a_factory_that_raises_is_told_of_wherever_ci_looks(tmp_path: Path) -> N
     assert done.returncode == 2 and "::error title=stabkit probe model:gpt::" in done.stderr
 
 
-def test_a_depth_without_a_result_is_no_regression(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("drawn")
+def test_a_depth_without_a_result_is_no_regression(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Out of memory at the deepest, say: the gate names it, and advises no new baseline."""
+    monkeypatch.setitem(executors.EXECUTORS, "processes", executors.EXECUTORS["inline"])
     deep = MODEL.replace(
         "def gpt(depth):", "def gpt(depth):\n    if BREAKS and depth == 8:\n        raise ValueError('full')"
     )
