@@ -136,6 +136,8 @@ class Screen:
             def ended(spec: ProbeSpec, ending: ProbedCell | Lost) -> None:
                 if isinstance(ending, ProbedCell):
                     line = f"{'reused' if ending.reused else 'probed'}  {links.cell(ending.cell)}"
+                elif spec.change:
+                    line = ending.reason
                 else:
                     line = (
                         "no result, for the same reason" if ending.reason in reasons else f"no result: {ending.reason}"

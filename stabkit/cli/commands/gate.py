@@ -20,6 +20,7 @@ from stabkit.report.own import links
 from stabkit.report.result import ProbeResult
 from stabkit.results.own import baseline
 from stabkit.results.own.baseline import Baseline
+from stabkit.results.own.verdict import FINE
 from stabkit.storage.folder import write_file
 
 Level = Literal["error", "warning", "notice"]
@@ -70,7 +71,7 @@ def write(result: ProbeResult, path: Path) -> None:
         write_file(path, (json.dumps(_now(result).to_json(), indent=1) + "\n").encode())
     except OSError as error:
         raise UsageError(f"--baseline {path} cannot be written: {error.strerror}") from error
-    weak = "" if (word := result.judged.worst.word) == "likely trains" else f"; it is {word}, so it guards against less"
+    weak = "" if (word := result.judged.worst.word) in FINE else f"; it is {word}, so it guards against less"
     console.note(f"baseline: {path} written{weak}; commit it")
 
 
@@ -83,7 +84,7 @@ def announce(result: ProbeResult, held: AgainstBaseline | None, ends: StabkitErr
     """Within a job of GitHub: an annotation, and a table in the summary of the step."""
     if not _in_job():
         return
-    fine = held is not None or result.judged.worst.word == "likely trains"
+    fine = held is not None or result.judged.worst.word in FINE
     level: Level = "error" if ends else "notice" if fine else "warning"
     _annotate(level, result.request.factory, _message(result, held, ends))
     _summarised(_markdown(result, held, ends))

@@ -18,10 +18,14 @@ from stabkit.report.own.document import BaselineJson
 from stabkit.report.result import CoordinatesResult, ProbeResult
 from stabkit.results.own.forecast import ONE_BATCH
 from stabkit.results.own.judged import Judged
+from stabkit.results.own.verdict import FINE, LOST, Verdict
+from stabkit.results.words import scientific
 from stabkit.running.probes import ProbeRequest
 
 RATES = "1e-4,3e-4,1e-3"
 """Rates that are proposed."""
+SHORT, SHALLOW = 300, 6
+"""Updates of a training that decides what a forecast leaves open, and the layers that its deepest is compared with."""
 
 
 def probe(invocation: Invocation) -> None:
@@ -87,18 +91,18 @@ def _coordinates(result: CoordinatesResult, *, json: bool, strict: bool) -> None
 
 
 def _ends(result: ProbeResult, *, strict: bool, no_fail: bool) -> StabkitError | None:
-    """What it ends with: 3 before 7; 7 for `likely stuck`; with --strict 8 for what is open or out of range."""
+    """What it ends with: 3 before 7; 7 for `likely stuck` or stuck; with --strict 8 for open or out of range."""
     if result.failed:
         spec, first = result.failed[0]
         where = f"depth {spec.depth}" if spec.depth is not None else "the model"
         log = f"; full traceback: {first.log}" if first.log else ""
         return FailedRuns(f"{where}, seed {spec.seed} has no result: {first.reason}{log}")
     worst = result.judged.worst
-    if worst.word == "likely stuck" and not no_fail:
+    if worst.word in LOST and not no_fail:
         named = f" ({' and '.join(worst.failing)})" if worst.failing else ""
-        word = "it does not train as it stands" if worst.broken else "likely stuck"
+        word = "it does not train as it stands" if worst.broken else worst.word
         return Unstable(f"{word}{named}: exit code 7, or 0 with --no-fail")
-    if strict and worst.word != "likely trains":
+    if strict and worst.word not in FINE:
         return Undecided(f"{worst.word}: --strict needs a model that is likely to train")
     return None
 
@@ -139,8 +143,27 @@ def _following(judged: Judged, asked: ProbeRequest) -> str:
         return near.code
     if ONE_BATCH in worst.forecast.axes:
         return "return (model, loss) from the factory, with a new batch at each step in loss(model, step); probe again"
+    if (shorter := _trained(judged, worst, asked)) is not None:
+        return shorter
     if worst.word in ("likely stuck", "open") and not links.leans(worst) and len(judged.verdicts) == 1:
         depths = ",".join(str(depth) for depth in asked.depths if depth is not None)
         given = f" --depths {depths}" if depths else ""
         return f"stabkit probe {asked.factory}{given} --lr {RATES}  # does the rate break it, or the depth?"
     return "watch = stabkit.watch(model, optimizer) before your loop, watch.close() after it"
+
+
+def _trained(judged: Judged, worst: Verdict, asked: ProbeRequest) -> str | None:
+    """The command of a short training at one rate, which decides what is open; after one that was stuck, at a tenth of
+    the rate. None of a loss of the user's own, whose level without learning is not known, or of one depth alone."""
+    facts = max((cell.facts for cell in judged.cells if cell.facts.lr == worst.lr), key=lambda own: own.depth or 0)
+    shallow = min(SHALLOW, (facts.depth or 0) // 2)
+    undecided = worst.word in ("open", "stuck") and shallow > 0
+    if not undecided or facts.frequencies is None or not facts.rate > 0:
+        return None
+    rate, steps, why = facts.rate, asked.steps * 2 if worst.trained else SHORT + facts.warmup // 2, "decides it"
+    if worst.word == "stuck":
+        rate, steps, why = facts.rate / 10, asked.steps, "a tenth of the rate"
+    lr = f" --lr {scientific(rate)}" if worst.lr or worst.word == "stuck" else ""
+    warmup = f" --warmup {asked.warmup}" if asked.warmup else ""
+    given = f"--depths {shallow},{facts.depth}{lr}{warmup} --steps {steps} --seeds {asked.seeds[0]}"
+    return f"stabkit probe {asked.factory} {given}  # a short training: {why}"

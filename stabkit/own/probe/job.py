@@ -32,7 +32,7 @@ from stabkit.version import __version__
 
 READ = 3
 """Of what is read of a model: the same model read by another version is another result."""
-NOTHING_TO_CHANGE = "the model has nothing that this change applies to"
+NOTHING_TO_CHANGE = "does not apply to this model"
 
 
 def probe(job: dict[str, Any], tell: Callable[[dict[str, Any]], None]) -> tuple[str, str]:

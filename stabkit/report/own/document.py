@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, TypedDict
 
 from stabkit.report.json_document import SCHEMA, Document
 from stabkit.report.own.links import FoundJson, anatomy, answer, notes
-from stabkit.results.forecast.logistic import Word
 from stabkit.results.own.cell import Broke, Facts, ModelCell
 from stabkit.results.own.coordinates import CoordinateJson, Coordinates
 from stabkit.results.own.cure import Cure
 from stabkit.results.own.forecast import OwnForecastJson
 from stabkit.results.own.judged import Judged
 from stabkit.results.own.link import LinkJson
-from stabkit.results.own.verdict import RateJson
+from stabkit.results.own.verdict import RateJson, Said
 from stabkit.results.transfer import Verdict
 
 if TYPE_CHECKING:
@@ -68,8 +67,8 @@ class ProbeDocument(Document):
     seeds: list[int]
     steps: int
     links: dict[str, LinkJson]
-    verdict: Word
-    """The forecast of the worst rate, or worse where a link fails."""
+    verdict: Said
+    """What a training at the worst rate has shown; else its forecast, or worse where a link fails."""
     rates: list[RateJson]
     found: list[FoundJson]
     notes: list[str]

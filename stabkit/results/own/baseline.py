@@ -17,9 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from stabkit.errors import UsageError
-from stabkit.results.forecast.logistic import Word as Forecasted
 from stabkit.results.own.judged import Judged
-from stabkit.results.own.verdict import FIRM
+from stabkit.results.own.verdict import FIRM, LOST, Said
 from stabkit.results.words import scientific
 
 SCHEMA = "stabkit-baseline/1"
@@ -39,7 +38,7 @@ class RateBaseline:
     """None: the factory's own."""
     rate: float
     """That was used; 0 where there is none."""
-    verdict: Forecasted
+    verdict: Said
     probability: float | None
     apart: float
     """How far the probabilities of its seeds lie apart; 0 of one seed."""
@@ -175,7 +174,7 @@ def _worse(before: RateBaseline, now: RateBaseline) -> list[str]:
     found = []
     was, is_ = before.probability, now.probability
     later = FIRM.index(now.verdict) > FIRM.index(before.verdict)
-    if was is not None and is_ is not None and now.verdict != FIRM[-1]:
+    if was is not None and is_ is not None and now.verdict not in LOST:
         later = was - is_ >= max(DROP, before.apart)
     if later:
         found.append(_beside(before, now))

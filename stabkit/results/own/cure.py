@@ -12,9 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from stabkit.results.forecast.logistic import Word
 from stabkit.results.own.cell import Facts, ModelCell
-from stabkit.results.own.verdict import verdict
+from stabkit.results.own.verdict import Said, verdict
 from stabkit.results.words import scientific
 
 WARMUP, CLIP, HEAD = 200, 1.0, 10
@@ -119,7 +118,7 @@ class Cure:
 
     change: str
     label: str
-    word: Word
+    word: Said
     probability: float | None
     code: str
     seeds: int = 1
@@ -155,7 +154,7 @@ def cure(cells: Sequence[ModelCell]) -> Cure:
     )
 
 
-def together(tried: Mapping[str, tuple[Word, float]]) -> str:
+def together(tried: Mapping[str, tuple[Said, float]]) -> str:
     """Of {change: (word, probability)} the pair to try next: the likeliest of the training that is open and the
     likeliest of the model that is; "" where one is enough, or there is no such pair, or it was tried."""
     if any(word == "likely trains" for word, _ in tried.values()):

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from stabkit.results.forecast.logistic import Word
 from stabkit.results.own.cell import ModelCell
 from stabkit.results.own.cure import Cure
 from stabkit.results.own.forecast import DRAWN, RATE
-from stabkit.results.own.verdict import FIRM, Verdict, verdict
+from stabkit.results.own.verdict import FIRM, Said, Verdict, verdict
 
-TRIED: tuple[Word, ...] = ("likely stuck", "open")
+TRIED: tuple[Said, ...] = ("likely stuck", "open")
 """Words at which changes are tried."""
 GAIN = 0.05
 """Of a probability: what a change adds below it is not worth a line of code."""
@@ -35,7 +34,10 @@ class Judged:
 
     @property
     def mendable(self) -> bool:
-        """Whether changes are worth a try."""
+        """Whether changes are worth a try: none after a training, nor where no gradient arrives at all."""
+        cut = self.worst.gradient.verdict == "fail" and not self.worst.gradient.level
+        if self.worst.trained is not None or cut:
+            return False
         return self.worst.word in TRIED or not {DRAWN, RATE}.isdisjoint(self.worst.forecast.axes)
 
     @property

@@ -33,8 +33,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import TypedDict
+from dataclasses import dataclass, fields, replace
+from typing import Literal, TypedDict
 
 import numpy as np
 
@@ -42,9 +42,10 @@ from stabkit.results.depth_fit import depth_fit, geometric
 from stabkit.results.forecast.logistic import Word as Forecasted
 from stabkit.results.line import too_few
 from stabkit.results.own.cell import ModelCell
-from stabkit.results.own.forecast import OwnForecast, OwnForecastJson, forecast, ours
+from stabkit.results.own.forecast import RATE, Healthy, OwnForecast, OwnForecastJson, forecast, ours
 from stabkit.results.own.link import Evidence, LinkJson, LinkVerdict, Word, worst
-from stabkit.results.own.measured import TOP, loss_fall, ramp_information
+from stabkit.results.own.measured import TOP, UPDATES, loss_fall, ramp_information
+from stabkit.results.own.outcome import Trained, trained
 from stabkit.results.words import grows, law, share, times, updates, with_depth
 
 MOST_UNREACHED = 0.5
@@ -54,8 +55,12 @@ SATURATED = 0.9
 apart."""
 NOTHING = 1e-6
 """Nats that scores tell of their input: less is nothing."""
-FIRM: tuple[Forecasted, ...] = ("likely trains", "open", "out of range", "likely stuck")
+Said = Forecasted | Literal["trains", "stuck"]
+"""Of a model: a forecast, or what a training of hundreds of updates saw."""
+FIRM: tuple[Said, ...] = ("trains", "likely trains", "open", "out of range", "likely stuck", "stuck")
 """From the best to the worst."""
+FINE: tuple[Said, ...] = ("trains", "likely trains")
+LOST: tuple[Said, ...] = ("likely stuck", "stuck")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -81,8 +86,10 @@ class RateJson(TypedDict):
 
     lr: float | None
     """null: the optimiser's own."""
-    verdict: Forecasted
+    verdict: Said
     forecast: OwnForecastJson
+    trained: Trained | None
+    """What hundreds of updates saw; null after fewer."""
     links: dict[str, LinkJson]
 
 
@@ -92,6 +99,8 @@ class Verdict:
 
     lr: float
     forecast: OwnForecast
+    trained: Trained | None
+    """What hundreds of updates saw."""
     gradient: LinkVerdict
     scores: LinkVerdict
     update: LinkVerdict
@@ -102,7 +111,7 @@ class Verdict:
 
     @property
     def links(self) -> dict[str, LinkVerdict]:
-        return {own.name: getattr(self, own.name) for own in fields(self) if own.name not in ("lr", "forecast")}
+        return {own.name: link for own in fields(self) if isinstance(link := getattr(self, own.name), LinkVerdict)}
 
     @property
     def failing(self) -> list[str]:
@@ -111,12 +120,15 @@ class Verdict:
 
     @property
     def broken(self) -> bool:
-        """Whether one of them fails for certain."""
-        return any(self.links[name].certain for name in self.failing)
+        """Whether one of them fails for certain: none does where a training has shown what becomes of the model."""
+        return self.trained is None and any(self.links[name].certain for name in self.failing)
 
     @property
-    def word(self) -> Forecasted:
-        """The forecast's, or worse where a link fails: `likely stuck` where it does for certain, else `open`."""
+    def word(self) -> Said:
+        """What a training has shown; else the forecast's, or worse where a link fails: `likely stuck` where it does
+        for certain, else `open`."""
+        if self.trained is not None:
+            return self.trained.word
         if self.broken:
             return "likely stuck"
         return max(self.forecast.word, "open", key=FIRM.index) if self.failing else self.forecast.word
@@ -126,16 +138,18 @@ class Verdict:
             "lr": self.lr or None,
             "verdict": self.word,
             "forecast": self.forecast.to_json(),
+            "trained": self.trained,
             "links": {name: link.to_json() for name, link in self.links.items()},
         }
 
 
 def verdict(cells: Sequence[ModelCell], limits: Limits = Limits()) -> Verdict:
-    """Of all cells at one rate."""
+    """Of all cells at one rate. Beyond the rates of all tested models no number of an update is held against theirs."""
     (lr,) = {cell.facts.lr for cell in cells}
-    return Verdict(
+    whole = Verdict(
         lr=lr,
         forecast=forecast(_deepest(cells)),
+        trained=trained(cells),
         gradient=_gradient(cells, limits),
         scores=_scores(cells),
         update=_update(cells),
@@ -144,6 +158,10 @@ def verdict(cells: Sequence[ModelCell], limits: Limits = Limits()) -> Verdict:
         loss=_loss(cells),
         finite=_finite(cells),
     )
+    if RATE not in whole.forecast.axes:
+        return whole
+    alone = {name: replace(link, healthy=None) for name, link in whole.links.items() if name != "stream"}
+    return replace(whole, **alone)  # type: ignore[arg-type]  # its own links
 
 
 def _deepest(cells: Sequence[ModelCell]) -> list[ModelCell]:
@@ -220,16 +238,21 @@ def _update(cells: Sequence[ModelCell]) -> LinkVerdict:
         why = f"{why}, as {law(fit)}"
     return LinkVerdict(
         verdict="pass", why=why, level=level, limit=math.nan, step=step, fit=None if saturated else fit,
-        saturated=saturated, evidence=evidence, healthy=ours().healthy("update_last", level),
+        saturated=saturated, evidence=evidence, healthy=_healthy("update_last", level, step),
     )  # fmt: skip
 
 
-def _shown(why: str, evidence: tuple[Evidence, ...], step: int, number: str) -> LinkVerdict:
-    """A link that explains and never fails, beside this number of models that train."""
+def _healthy(number: str, value: float, updates: int) -> Healthy | None:
+    """Among models that train, whose numbers are of UPDATES updates: None of what was read after more."""
+    return ours().healthy(number, value) if updates <= UPDATES else None
+
+
+def _shown(why: str, evidence: tuple[Evidence, ...], step: int, healthy: Healthy | None) -> LinkVerdict:
+    """A link that explains and never fails, beside models that train."""
     level = evidence[-1].value
     return LinkVerdict(
         verdict="pass", why=why, level=level, limit=math.nan, step=step, evidence=evidence,
-        healthy=ours().healthy(number, level),
+        healthy=healthy,
     )  # fmt: skip
 
 
@@ -241,7 +264,7 @@ def _tokens(cells: Sequence[ModelCell]) -> LinkVerdict:
     evidence = _means(_by_seed(cells, lambda cell: cell.records["token_cosine"].value("state", step)))
     level = evidence[-1].value
     why = f"after {updates(step)} the cosine between different tokens of the output is {level:.2f} on average"
-    return _shown(why, evidence, step, "cosine_last")
+    return _shown(why, evidence, step, _healthy("cosine_last", level, step))
 
 
 def _scores(cells: Sequence[ModelCell]) -> LinkVerdict:
@@ -253,7 +276,7 @@ def _scores(cells: Sequence[ModelCell]) -> LinkVerdict:
     level, step = evidence[-1].value, int(having[-1].records["ramp_loss"].steps[-1])
     held = f"{level:.2g} nats of information" if level > NOTHING else "no information"
     why = f"while the rate is raised to {TOP:g} times its peak, the logits hold {held} about their input"
-    return _shown(why, evidence, step, "ramp_information")
+    return _shown(why, evidence, step, ours().healthy("ramp_information", level))
 
 
 def _loss(cells: Sequence[ModelCell]) -> LinkVerdict:
@@ -264,7 +287,7 @@ def _loss(cells: Sequence[ModelCell]) -> LinkVerdict:
     why = f"the fall of the loss in {updates(step)} is {first - last:.3g}, from {first:.3g} to {last:.3g}"
     if (frequencies := _deepest(cells)[0].facts.frequencies) is not None:
         why += f" (knowing only the frequencies gives {frequencies:.3g})"
-    return _shown(why, evidence, step, "loss_fall")
+    return _shown(why, evidence, step, _healthy("loss_fall", evidence[-1].value, step))
 
 
 def _gradient(cells: Sequence[ModelCell], limits: Limits) -> LinkVerdict:
@@ -315,8 +338,8 @@ def _gradient_of(stack: str, cells: Sequence[ModelCell], limits: Limits) -> Link
     why = f"{lowest} receives {times(evidence[-1].value)} the top layer's gradient {said}"
     return LinkVerdict(
         verdict=word, why=why, level=evidence[-1].value, limit=limit, step=step, fit=depth_fit(values(step)),
-        evidence=evidence, healthy=ours().healthy(
-            "gradient_lowest" if evidence[-1].value < 1 else "gradient_highest", evidence[-1].value
+        evidence=evidence, healthy=_healthy(
+            "gradient_lowest" if evidence[-1].value < 1 else "gradient_highest", evidence[-1].value, max(at_step)
         ),
     )  # fmt: skip
 
