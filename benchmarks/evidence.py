@@ -101,7 +101,7 @@ PARTS: dict[str, Part] = {
         page="tolerance-width.html", command=f"tolerance --depths 12 --hidden 64,128,256 --ffn 2x {TEXT} --out OUT"
     ),
     "start": Part(page="start.html", command=f"paper start {TEXT} --out OUT"),
-    "paper": Part(page="paper/", command=f"paper all {TEXT} --budget 45m --out OUT"),
+    "paper": Part(page="paper/", command=f"paper all {TEXT} --budget 75m --out OUT"),
     "forecast": Part(
         page="forecast.html",
         program="studies",

@@ -30,8 +30,8 @@ ITEMS: tuple[Item, ...] = (
         theirs="(a) Gradient norms of the top decoder layers at 18L-18L and (b) of the last layer from 6L-6L to "
         "24L-24L: Post-LN-init's are larger than Post-LN's. (c) Validation loss at 18L-18L: Post-LN-init converges, "
         "Post-LN does not.",
-        scaled=f"{TINY}; 250 updates of 256 tokens at a constant rate.",
-        commands=(f"sweep --models post-ln,post-ln-init --depths 6,12,18,24 {LONG}",),
+        scaled=f"{TINY}; 250 updates of 256 tokens at a constant rate, three seeds.",
+        commands=(f"sweep --models post-ln,post-ln-init --depths 6,12,18,24 --seeds 0..2 {LONG}",),
         figures=("grad_start", "grad_last", "validation_loss"),
         claims=("last-layer", "stuck"),
         beside=("top-largest",),
@@ -44,10 +44,10 @@ ITEMS: tuple[Item, ...] = (
         theirs="18L-18L Post-LN without warm-up: the update explodes at the very beginning and then nearly stops, "
         "inputs of the norms are significantly larger than √d, and the gradients of the lower layers vanish. Warm-up "
         "and Post-LN-init each let the model update smoothly.",
-        scaled=f"{TINY}; 250 updates of 256 tokens, warm-up 4000 or none.",
+        scaled=f"{TINY}; 250 updates of 256 tokens, warm-up 4000 or none, three seeds.",
         commands=(
-            f"sweep --models post-ln,post-ln-init --depths 18 {LONG}",
-            f"sweep --models post-ln --depths 18 {updates(warmup=4000)}",
+            f"sweep --models post-ln,post-ln-init --depths 18 --seeds 0..2 {LONG}",
+            f"sweep --models post-ln --depths 18 --seeds 0..2 {updates(warmup=4000)}",
         ),
         figures=("update", "ln_input", "grad_norm", "chain_order"),
         claims=(
@@ -62,8 +62,8 @@ ITEMS: tuple[Item, ...] = (
         title="Model update against depth",
         theirs="64-128-2 models from 6L-6L to 100L-100L, early in training: DeepNet's ‖ΔF‖ is nearly constant in "
         "depth, Post-LN's explodes.",
-        scaled="The paper's own size and depths; 16 updates of 256 tokens, two seeds.",
-        commands=(f"sweep --models post-ln,deepnorm --depths 6,18,50,100 --seeds 0,1 {EARLY}",),
+        scaled="The paper's own size and depths; 16 updates of 256 tokens, three seeds.",
+        commands=(f"sweep --models post-ln,deepnorm --depths 6,18,50,100 --seeds 0..2 {EARLY}",),
         figures=("update_depth", "update", "exponent", "theory"),
         claims=("growth", "constant", "smaller", "steadier"),
         beside=("bound",),
@@ -81,7 +81,7 @@ ITEMS: tuple[Item, ...] = (
             "landscape --depths 6,18,50 --steps 60 --warmup 0 --lr 1e-3 --max-tokens 256 --snapshots 13 --points 11 "
             "--cut-points 31 --direction-seeds 0,1",
         ),
-        figures=("path_plane", "cuts"),
+        figures=("cuts", "path_plane"),
         claims=("surface-depth", "surface-consistent"),
         beside=("spurious-optimum",),
     ),
@@ -152,11 +152,11 @@ ITEMS: tuple[Item, ...] = (
         "100L.",
         scaled=f"{TINY}; trains or does not, by loss, after 250 updates of 256 tokens without warm-up; every method "
         "at 6L and 18L, Post-LN and DeepNorm also at 50L and 100L; Post-LN at 6L and 18L also with a warm-up of 100 "
-        "updates, as in the paper. One seed: a single run per cell proves little where a method is near its limit.",
+        "updates, as in the paper. Three seeds.",
         commands=(
-            f"sweep --models papers --depths 6,18 {LONG}",
-            f"sweep --models post-ln,deepnorm --depths 50,100 {LONG}",
-            f"sweep --models post-ln --depths 6,18 {WARM}",
+            f"sweep --models papers --depths 6,18 --seeds 0..2 {LONG}",
+            f"sweep --models post-ln,deepnorm --depths 50,100 --seeds 0..2 {LONG}",
+            f"sweep --models post-ln --depths 6,18 --seeds 0..2 {WARM}",
         ),
         figures=("table1", "validation_loss"),
         claims=(
@@ -227,10 +227,10 @@ ITEMS: tuple[Item, ...] = (
         theirs="18L-18L on WMT-14 En-Fr: 42.4 BLEU; without DeepNorm (α = 1) it diverges; without the initialisation "
         "(β = 1) 42.2.",
         scaled=f"{TINY}; 250 updates of 256 tokens at 2e-3, with a warm-up of 150 updates and without; also without at "
-        "twice the rate, because α = 1 may diverge only at some rates.",
+        "twice the rate, because α = 1 may diverge only at some rates; three seeds.",
         commands=(
-            "ablate --max-tokens 256 --alpha-scale 1 --drop deepnorm,init",
-            "ablate --max-tokens 256 --alpha-scale 1 --drop deepnorm,init --drop-warmup 0 --lr 4e-3",
+            "ablate --max-tokens 256 --alpha-scale 1 --drop deepnorm,init --seeds 0..2",
+            "ablate --max-tokens 256 --alpha-scale 1 --drop deepnorm,init --drop-warmup 0 --lr 4e-3 --seeds 0..2",
         ),
         figures=("table11", "validation_loss"),
         claims=("without-deepnorm", "without-init"),

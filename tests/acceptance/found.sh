@@ -19,10 +19,10 @@ light() {
   python3 -m venv "$work/light" && "$work/light/bin/pip" install -q "torch==2.13.0+cpu" "$root" transformers &&
     "$work/light/bin/python" -c "import importlib.util as u; assert not any(map(u.find_spec, ('sentencepiece', 'sacrebleu', 'plotly')))"
 }
-first() { # a first verdict on transformers' GPT-2, at most a minute of it ours
+first() ( # a first verdict on transformers' GPT-2, at most a minute of it ours
   cd "$work" && sed -n '/^# model.py/,/^```/p' "$root/README.md" | sed '$d' > model.py && SECONDS=0 &&
     "$work/light/bin/stabkit" probe model:gpt --depths 6,12,24 --no-fail && [ $SECONDS -le 60 ]
-}
+)
 [ -n "$quick" ] || block "wheel to first verdict: an empty environment" light
 [ -n "$quick" ] || block "  … and a verdict on a transformers GPT-2 within a minute" first
 
@@ -45,7 +45,7 @@ block "--baseline, --update-baseline, --strict, annotations, a step summary, JUn
 block "a JSON Schema of every --json, made from the types" dev test tests/report/test_schemas.py -m "slow or not slow"
 block "stabkit schema sweep" bash -c "$stab schema sweep | python3 -c 'import json, sys; assert json.load(sys.stdin)[\"title\"]'"
 block "llms.txt on the site, SKILL.md" bash -c "test -s SKILL.md && test -s docs/_build/html/llms.txt"
-running() { # a training that goes on, read from outside
+running() ( # a training that goes on, read from outside
   cd "$work" && cat > live.py <<'P'
 import time, torch, stabkit
 from torch import nn
@@ -55,11 +55,11 @@ watch = stabkit.watch(model, optimizer, out="live")
 for _ in range(600):
     optimizer.zero_grad(), model(torch.randn(2, 8, 16)).pow(2).mean().backward(), optimizer.step(), time.sleep(0.1)
 P
-  "$python" live.py 2> live.log & local live=$!
+  "$python" live.py 2> live.log & live=$!
   for _ in $(seq 120); do [ -n "$(ls live/own 2>/dev/null)" ] && break; sleep 0.5; done
   "$root/.venv/bin/stabkit" runs show "$(ls live/own)" --out live --json | python3 -c 'import json, sys; d = json.load(sys.stdin); assert not d["ended"] and d["records"]["update"], d'
-  local said=$?; kill -0 $live && kill $live; return $said
-}
+  said=$?; kill -0 $live && kill $live; exit $said
+)
 block "runs show WATCH --json of a running training" running
 
 # — 7 evidence by this version

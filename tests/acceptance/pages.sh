@@ -24,9 +24,9 @@ block "a landscape" bash -c "$stab landscape --model deepnorm --against post-ln 
 block "an ablation" bash -c "$stab ablate --model deepnorm --alpha-scale 0.5,1,2 --depths 2 --steps 60 --warmup 0 --out '$work/ablate' -q"
 block "slopes" bash -c "$stab slope --models post-ln,deepnorm --depths 2,6,12 --out '$work/slope' -q"
 block "  sweep: who trains where" holds sweep 'Does it stay stable at this depth?'
-block "  landscape: how rough, by whose ruler" holds landscape 'class="headline">Negative curvature'
-block "  ablate: how far off" holds ablate 'class="headline">DeepNorm, 2L-2L, lr .*factors on α'
-block "  slope" holds slope 'class="headline">One SGD step moves'
+block "  landscape: how rough, by whose ruler" holds landscape 'class="headline">[^<]*loss surface'
+block "  ablate: how far off" holds ablate 'class="headline">[^<]*α'
+block "  slope" holds slope 'class="headline">[^<]*SGD step'
 for kind in sweep landscape ablate slope; do block "  $kind: three figures stand open" open_cards $kind 3; done
 block "opened by a click, by printing, by a link and by search" dev test -m "slow or not slow" tests/report/test_report_in_browser.py -k 'paper or pointing or downloads'
 
@@ -45,7 +45,7 @@ block "colours for protanopia, deuteranopia and grey print" dev test tests/figur
 block "an index and a page an item; one file on request" dev test tests/paper/test_paper.py -k "index or order or command"
 
 # — 6 to be shared
-block "title and description from the answer" bash -c "grep -q '<meta name=\"description\" content=\"Negative' '$work'/landscape/reports/*.html"
+block "title and description from the answer" bash -c "grep -q '<meta name=\"description\" content=\"[^\"]*surface' '$work'/landscape/reports/*.html"
 block "names that say command and grid" bash -c "ls '$work/sweep/reports' | grep -qE '^sweep-6L-18L-post-ln-deepnorm-[0-9a-f]{4}.html$'"
 
 # — 7 phone, print, screen reader

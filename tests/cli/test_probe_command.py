@@ -81,6 +81,17 @@ def test_changes_are_tried_where_it_is_not_likely_to_train_and_the_smallest_that
     assert json.loads(again.stdout)["cures"] == []
 
 
+def test_what_is_left_open_is_decided_by_a_short_training_whose_command_is_named(inline, tmp_path):
+    given = ("--no-cures", "--lr", "3e-3")
+    done = probe("bare_post_ln", tmp_path, *given, depths="2,6", steps="16")
+    assert "Whether bare_post_ln at 6 layers trains is open" in " ".join(done.stdout.split())
+    following = done.stdout.rstrip().splitlines()[-1].removeprefix("next: ").partition("  #")[0]
+    assert following.split()[3:] == "--depths 3,6 --lr 3e-3 --steps 300 --seeds 0".split()
+    body = json.loads(probe("bare_post_ln", tmp_path, "--json", *given, depths="1,6", steps="150").stdout)
+    (rate,) = body["rates"]
+    assert rate["trained"]["word"] == body["verdict"] and f"{rate['trained']['loss']:.3g}" in body["answer"]
+
+
 def test_a_depth_without_a_result_exits_with_3_and_keeps_the_others(inline, tmp_path):
     done = probe("deep_raises", tmp_path, "--json", depths="2,4,8,16")
     body = json.loads(done.stdout)

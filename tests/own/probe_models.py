@@ -130,6 +130,11 @@ def post_ln(depth):
     return with_loss(Stack(depth, pre=False, post=True))
 
 
+def bare_post_ln(depth):
+    """Without a loss: stabkit makes batches."""
+    return Stack(depth, pre=False, post=True)
+
+
 def deepnorm(depth):
     return with_loss(Stack(depth, pre=False, post=True, omega=(2 * depth) ** 0.25, gain=(8 * depth) ** -0.25))
 

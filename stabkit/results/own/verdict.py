@@ -99,7 +99,7 @@ class Verdict:
 
     lr: float
     forecast: OwnForecast
-    trained: Trained | None
+    trained: Trained | None = None
     """What hundreds of updates saw."""
     gradient: LinkVerdict
     scores: LinkVerdict
