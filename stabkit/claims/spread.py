@@ -54,7 +54,7 @@ def told(claim: Claim, measurement: Measurement) -> str:
     return (
         f"one seed; five lie within {width}"
         if here
-        else f"one seed; off by more than {width}, twice the spread elsewhere"
+        else f"one seed; off by more than {width}, twice the spread of five seeds elsewhere"
     )
 
 

@@ -88,10 +88,16 @@ def one(part: Part, command: str, indexed: bool) -> str:
 def index(sections: Sequence[Mapping[str, Any]], beyond: Left, command: str) -> str:
     """One screen: every item with a sketch of its picture and how its claims came out."""
     return template(ASSETS / "index.html.j2").render(
-        **shell(TITLE, command, [_short(sections), _lead(sections)]),
+        **shell(TITLE, command, [_central(sections) or _short(sections), f"{_short(sections)} {_lead(sections)}"]),
         sections=sections,
         **_around(sections, beyond, command),
     )
+
+
+def _central(sections: Sequence[Mapping[str, Any]]) -> str:
+    """`The papers’ central claims: 8 hold, 4 fail, 2 undecided.`; "" where none was tested."""
+    words = counted([claim for claim, _ in _claims(sections)])
+    return fitting(f"The papers’ central claims: {words}.", "") if words else ""
 
 
 def whole(sections: Sequence[Mapping[str, Any]], beyond: Left, command: str) -> str:

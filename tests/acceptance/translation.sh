@@ -28,7 +28,7 @@ block "every item, the plan, the budget, an interrupted all" dev test tests/pape
 
 # — Evidence
 page="$root/reports/paper/index.html"
-block "paper all on Multi30k, committed, under 6 MB" bash -c "test -s '$page' && test \$(wc -c <'$page') -lt 6000000 && grep -q 'stabkit paper all --data .* --budget 45m' '$page'"
+block "paper all on Multi30k, committed, under 6 MB" bash -c "test -s '$page' && test \$(wc -c <'$page') -lt 6000000 && grep -q 'stabkit paper all --data .* --budget 75m' '$page'"
 block "Post-LN is stuck at 18L-18L where Post-LN-init trains; the items of a budget" check paper "$page"
 
 # — Bad input

@@ -131,7 +131,7 @@ CLIP = Cure(change="clip", label="clipping", word="open", probability=0.88, code
     [
         (0.87, (CLIP,), "b at 24 layers is open, more likely to train than not (0.87).",
          "For 7 more changes there was no time: --cure-time 90 is enough."),
-        (0.2, (CLIP,), "b at 24 layers is open, more likely stuck than not (0.20); nearest: clipping (0.88).",
+        (0.2, (CLIP,), "b at 24 layers is open, more likely stuck than not (0.20); best change: clipping (0.88).",
          "The change tried is clipping, 0.88: `clip()`; "
          "for 7 more changes there was no time: --cure-time 90 is enough."),
         (0.2, (replace(CLIP, word="likely trains", probability=0.95),),

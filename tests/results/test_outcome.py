@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from stabkit.report.own import links
 from stabkit.results.own import verdict as found
 from stabkit.results.own.cell import Broke, ModelCell
+from stabkit.results.own.guess import Guess
 from stabkit.results.own.judged import judged
 from stabkit.results.own.outcome import LAST, LEARNT, LEAST, NOTHING, trained
 from stabkit.results.own.verdict import verdict
@@ -59,7 +60,7 @@ def test_losses_are_means_over_seeds_of_the_shallowest_and_the_deepest():
     [
         [ended(48, 1.0)],
         [ended(6, 1.0), ended(48, 1.0, steps=LEAST - 1)],
-        [ended(6, 1.0), ended(48, 1.0, frequencies=None)],
+        [ended(6, 1.0, frequencies=None), ended(48, 1.0, frequencies=None)],
         [ended(6, 1.0), ended(48, 1.0, fresh=False)],
         [ended(6, 1.0), ended(48, 1.0, broke=Broke(step=9, where="the loss"))],
     ],
@@ -67,6 +68,22 @@ def test_losses_are_means_over_seeds_of_the_shallowest_and_the_deepest():
 )
 def test_nothing_is_said_where_it_cannot_be_known(cells):
     assert trained(cells) is None
+
+
+@given(reference=st.floats(0.5, 2.0), information=st.floats(1.0, 3.0), way=st.floats(-0.5, 1.2))
+def test_of_a_loss_of_the_users_own_the_level_is_what_the_shallowest_loses_and_what_its_scores_tell(
+    reference, information, way
+):
+    level = reference + information
+    guess = Guess(classes=10, cost=1.0, head="", scale=1.0)
+    shallow = ended(6, reference, frequencies=None, guess=guess)
+    told = Table(np.array([0, LEAST]), ("information", "rows"), np.array([[0.0, 64.0], [information, 64.0]]))
+    shallow = ModelCell(shallow.facts, {**shallow.records, "scores": told})
+    seen = trained([shallow, ended(48, level - way * information, frequencies=None, guess=guess)])
+    assert seen is not None and seen.estimated
+    assert seen.level == pytest.approx(level) and seen.way == pytest.approx(way, abs=1e-6)
+    other = ModelCell(replace(shallow.facts, start=9.0), shallow.records)  # a loss that is not of its scores
+    assert trained([other, ended(48, 1.0, frequencies=None)]) is None
 
 
 def test_what_was_seen_stands_above_the_forecast_and_above_a_link():

@@ -140,12 +140,12 @@ def last_layer(runs: Sequence[Run]) -> list[Measurement]:
 CLAIMS: tuple[Claim, ...] = (
     ratio_claim(
         key="order",
-        sentence="The order of the chain: Post-LN's gradient vanishes as training continues, after the update has "
-        "exploded; it is there at the start.",
+        sentence="The order of the chain: Post-LN's gradient is there at the start, and vanishes only after the update has "
+        "exploded.",
         source="DeepNet §2",
         weight="central",
-        test="Post-LN without warm-up, 18 layers or more, runs whose ratio vanishes: has the first/last decoder "
-        "gradient ratio vanished before any update, and how many times lower is it at its lowest",
+        test="Post-LN without warm-up, 18 layers or more, runs whose first/last decoder gradient ratio vanishes: that "
+        "ratio before any update, and how many times lower it falls",
         threshold=at_least(VANISHED, GONE),
         parts=(BEGAN, FALL),
         tell=gradients,
@@ -182,7 +182,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     ratio_claim(
         key="ln-growth",
-        sentence="When Post-LN's update explodes, the inputs to LN become large.",
+        sentence="When Post-LN's update explodes, the inputs to LN grow large.",
         source="DeepNet §2, Fig. 3(b) and 3(c)",
         weight="central",
         test="Post-LN without warm-up, 18 layers or more: greatest mean LN input over that at step 0",
@@ -208,7 +208,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     ratio_claim(
         key="ln-size",
-        sentence="Without proper initialisation Post-LN's LN inputs are significantly larger.",
+        sentence="Post-LN's LN inputs are significantly larger than with proper initialisation.",
         source="DeepNet §2, Fig. 3(b) and 3(c)",
         weight="side",
         test="greatest mean LN input without warm-up, 18 layers or more: Post-LN's over Post-LN-init's, both in √d; "

@@ -16,7 +16,7 @@ from stabkit.report import json_document
 from stabkit.report.own import document, links
 from stabkit.report.own.document import BaselineJson
 from stabkit.report.result import CoordinatesResult, ProbeResult
-from stabkit.results.own.forecast import ONE_BATCH
+from stabkit.results.own.forecast import ONE_BATCH, RATE, USUAL, scored
 from stabkit.results.own.judged import Judged
 from stabkit.results.own.verdict import FINE, LOST, Verdict
 from stabkit.results.words import scientific
@@ -121,7 +121,8 @@ def _table(result: ProbeResult, page: Path, *, quiet: bool) -> None:
         console.say()
     if tried := links.cures(judged):
         rows = [(one["change"], one["word"], one["probability"]) for one in tried]
-        on = f", on the seed least likely to train ({judged.tried_on})" if judged.tried_on is not None else ""
+        worst_seed = "the seed least likely to train (%d)" if judged.unchanged is not None else "seed %d"
+        on = f", on {worst_seed % judged.tried_on}" if judged.tried_on is not None else ""
         console.table(f"Changes tried at the greatest depth{on}", ("change", "forecast", "probability"), rows)
         console.say()
     for note in () if quiet else links.notes(judged.cells):
@@ -153,16 +154,19 @@ def _following(judged: Judged, asked: ProbeRequest) -> str:
 
 
 def _trained(judged: Judged, worst: Verdict, asked: ProbeRequest) -> str | None:
-    """The command of a short training at one rate, which decides what is open; after one that was stuck, at a tenth of
-    the rate. None of a loss of the user's own, whose level without learning is not known, or of one depth alone."""
-    facts = max((cell.facts for cell in judged.cells if cell.facts.lr == worst.lr), key=lambda own: own.depth or 0)
+    """The command of a short training at one rate, which decides what is open; after one that was stuck, at the usual
+    rate or a tenth. None of a factory without a depth."""
+    deepest = max((cell for cell in judged.cells if cell.facts.lr == worst.lr), key=lambda own: own.facts.depth or 0)
+    facts = deepest.facts
     shallow = min(SHALLOW, (facts.depth or 0) // 2)
-    undecided = worst.word in ("open", "stuck") and shallow > 0
-    if not undecided or facts.frequencies is None or not facts.rate > 0:
+    undecided = (worst.word in ("open", "stuck") or worst.forecast.axes == (RATE,)) and shallow > 0
+    if not undecided or not facts.rate > 0 or not facts.fresh or not scored(deepest):
         return None
     rate, steps, why = facts.rate, asked.steps * 2 if worst.trained else SHORT + facts.warmup // 2, "decides it"
     if worst.word == "stuck":
-        rate, steps, why = facts.rate / 10, asked.steps, "a tenth of the rate"
+        usual = USUAL.get(next(iter(facts.optimizers), ""), 0.0)
+        rate, why = (usual, "the usual rate") if 3 * usual < facts.rate else (facts.rate / 10, "a tenth of the rate")
+        steps = asked.steps
     lr = f" --lr {scientific(rate)}" if worst.lr or worst.word == "stuck" else ""
     warmup = f" --warmup {asked.warmup}" if asked.warmup else ""
     given = f"--depths {shallow},{facts.depth}{lr}{warmup} --steps {steps} --seeds {asked.seeds[0]}"

@@ -178,14 +178,14 @@ def _cell(axes: Axes, x: int, at: float, method: str, here: pd.DataFrame) -> Non
 
 PICTURE: RunPicture = Picture(
     name="table1",
-    short="Table 1",
+    short="Who trains",
     room="methods",
-    caption="DeepNet Table 1 (journal version): method × depth on WMT-17 En-De, BLEU or diverged, one run per cell.",
+    caption="Drawn as DeepNet's Table 1 (journal version: BLEU or “diverged” by method and depth), here for these runs.",
     see="How many of a cell's runs train, and their median validation loss; below it, the outcomes of the others.",
     read=(
         Note(
-            "“1 run”, dashed, is a single run: one seed gives no rate. Groups as in the paper, by the place of the "
-            "norm."
+            "“1 run”, dashed, is a single run: one seed gives no rate. “Early” is neither trained nor stuck after so "
+            "many updates. Groups as in the paper, by the place of the norm."
         ),
     ),
     columns=COLUMNS,

@@ -25,8 +25,8 @@ from stabkit.errors import UsageError
 from stabkit.own.chain import updates
 from stabkit.own.chain.gradients import gradient_norms
 from stabkit.own.factory import needed
-from stabkit.own.probe import defaults
-from stabkit.own.probe.learnable import SOURCE
+from stabkit.own.probe import defaults, learnable
+from stabkit.own.probe.learnable import TOPICS
 from stabkit.own.probe.objective import Objective
 from stabkit.own.probe.objective import objective as of_loss
 from stabkit.own.probe.schedule import Schedule, peak, scale
@@ -80,6 +80,7 @@ def make(
     *,
     base: float = 0.0,
     source: int | None = None,
+    topics: int = TOPICS,
 ) -> Made:
     """Call the factory at a depth, and at a width where one is asked for, every random stream seeded before; AdamW at
     `lr` where it brings no optimiser.
@@ -87,7 +88,7 @@ def make(
     Optimisers of its own keep their rates where `lr` is 0, else all groups' rates in proportion, the first at `lr`;
     with `base` a rate of `base` becomes `lr`: the factory's first at another size, so that its own law of the rate in
     the size is kept. `warmup`: updates over which the rate rises to its own; None for the factory's scheduler, or none.
-    `source`: of the batches where it brings no loss; None for the seed.
+    `source`: of the batches where it brings no loss; None for the seed. `topics`: of these batches.
     """
     seeded(seed)
     given = factory(*(size for size in (depth, width) if size is not None))
@@ -98,8 +99,9 @@ def make(
         raise UsageError(f"{name}: every parameter is frozen (requires_grad=False); there is nothing to train")
     notes = []
     if loss is None:
-        objective = defaults.loss(model, seed if source is None else source)
-        notes.append(f"the factory gives no loss: cross-entropy on new batches of synthetic data ({SOURCE}) is used")
+        objective = defaults.loss(model, seed if source is None else source, topics)
+        data = learnable.told(topics)
+        notes.append(f"the factory gives no loss: cross-entropy on new batches of synthetic data ({data}) is used")
     else:
         objective = of_loss(loss, name)
     if not optimizers:

@@ -15,7 +15,7 @@ from torch import nn
 
 from stabkit.errors import UsageError
 from stabkit.own.factory import told
-from stabkit.own.probe.learnable import Pictures, Words, classified, masked, next_token
+from stabkit.own.probe.learnable import TOPICS, Pictures, Words, classified, masked, next_token
 from stabkit.own.probe.objective import Objective
 from stabkit.own.sublayers import run
 from stabkit.own.sublayers.reading import logits
@@ -29,10 +29,10 @@ RATE = 1e-3
 GIVE_LOSS = "return (model, loss) from the factory; loss(model, step) is a scalar on the batch of that step"
 
 
-def loss(model: nn.Module, seed: int) -> Objective:
+def loss(model: nn.Module, seed: int, topics: int = TOPICS) -> Objective:
     """Something to learn (`learnable.py`); raises UsageError where the model takes neither tokens nor images."""
     tried: list[str] = []
-    for make in _candidates(model, seed):
+    for make in _candidates(model, seed, topics):
         try:
             candidate = make()
             with _in_passing(model):
@@ -45,11 +45,11 @@ def loss(model: nn.Module, seed: int) -> Objective:
     raise UsageError(f"the model takes neither tokens nor images alone{why}; {GIVE_LOSS}")
 
 
-def _candidates(model: nn.Module, seed: int) -> Iterator[Callable[[], Objective]]:
+def _candidates(model: nn.Module, seed: int, topics: int) -> Iterator[Callable[[], Objective]]:
     device = next(p.device for p in model.parameters())
     kinds = [lambda: _images(model, seed, device)]
     if (vocabulary := _vocabulary(model)) is not None:
-        kinds = [lambda shape=shape: _tokens(model, Words(vocabulary, seed), shape, device) for shape in TOKENS]  # type: ignore[misc]
+        kinds = [lambda shape=shape: _tokens(model, Words(vocabulary, seed, topics), shape, device) for shape in TOKENS]  # type: ignore[misc]
     yield from kinds
 
 

@@ -22,8 +22,10 @@ from stabkit.errors import UsageError
 from stabkit.own.probe import loop
 from stabkit.own.probe.built_model import Made, make
 from stabkit.own.probe.changes import changed
+from stabkit.own.probe.learnable import ONE_TOPIC, TOPICS
 from stabkit.own.probe.worker import answered, key
 from stabkit.results.own.cell import PROBE_VERSION, ModelCell
+from stabkit.results.own.outcome import LEAST
 from stabkit.results.records import jsonable
 from stabkit.storage import probed
 from stabkit.storage.probed import PROBE
@@ -49,7 +51,9 @@ def _probed(
     tell: Callable[[dict[str, Any]], None],
     begin: float,
 ) -> dict[str, Any]:
-    as_is = make(function, job["factory"], job["depth"], job["seed"], job["lr"], job["warmup"], job["width"])
+    topics = ONE_TOPIC if job["steps"] >= LEAST else TOPICS
+    at = job["depth"], job["seed"], job["lr"], job["warmup"], job["width"]
+    as_is = make(function, job["factory"], *at, topics=topics)
     made = changed(as_is, job["change"]) if job["change"] else as_is
     if made is None:
         raise UsageError(NOTHING_TO_CHANGE)

@@ -1,9 +1,10 @@
 """Something to learn, for a model whose factory gives no loss: a fresh batch at every step, of a source that can be
 learnt and that generalises.
 
-    tokens   sentences of one of TOPICS topics each: a chain over its own words, after each of which come FOLLOW others,
-             with probabilities CHANCES. A decoder guesses the next token; a model that sees what comes guesses hidden
-             ones, every fourth or so, from those around
+    tokens   sentences of one of `topics` topics each: a chain over its own words, after each of which come FOLLOW
+             others, with probabilities CHANCES. With one topic nothing can be learnt but the order: a training that is
+             to show an outcome has that one. A decoder guesses the next token; a model that sees what comes guesses
+             hidden ones, every fourth or so, from those around
     images   noise around a mean a class: guess the class
 
 `frequencies` is what a model reaches that knows how often each word, or class, comes and nothing else (nats): a model
@@ -23,14 +24,20 @@ from numpy.typing import NDArray
 from stabkit.streams import stream
 
 WORDS, TOPICS, CHANCES = 64, 8, (0.55, 0.25, 0.15, 0.05)
+ONE_TOPIC = 1
+"""Of a training that is to show an outcome: whoever knows the topic alone has learnt much, but not to train deep."""
 FOLLOW = len(CHANCES)
 MARKS = 4
 """The lowest ids of a vocabulary, which often mean padding or an end: not used where there are enough others."""
 HIDDEN = 0.25
 """Share of tokens that are hidden."""
-SOURCE = f"{TOPICS} topics of {WORDS // TOPICS} words"
 NOISE = 6.0
 """Standard deviation around a class' mean, whose entries have 1."""
+
+
+def told(topics: int) -> str:
+    """`8 topics of 8 words`."""
+    return f"{topics} topics of {WORDS // topics} words" if topics > 1 else f"a chain of {WORDS} words"
 
 
 @dataclass(frozen=True)
@@ -39,6 +46,7 @@ class Words:
 
     vocabulary: int
     seed: int
+    topics: int = TOPICS
 
     @cached_property
     def ids(self) -> NDArray[np.int64]:
@@ -61,7 +69,7 @@ class Words:
         count = len(self.ids)
         random = stream(self.seed, "learnable chain")
         chain = np.zeros((count, count))
-        for topic in np.array_split(np.arange(count), max(1, min(TOPICS, count // FOLLOW))):
+        for topic in np.array_split(np.arange(count), max(1, min(self.topics, count // FOLLOW))):
             for word in topic:
                 following = random.choice(topic, min(FOLLOW, len(topic)), replace=False)
                 chain[word, following] = CHANCES[: len(following)]
@@ -71,7 +79,7 @@ class Words:
     @cached_property
     def often(self) -> NDArray[np.float64]:
         """(words,) how often each comes; low topics come oftener than high ones."""
-        topics = np.arange(len(self.ids)) * max(1, min(TOPICS, len(self.ids) // FOLLOW)) // max(1, len(self.ids))
+        topics = np.arange(len(self.ids)) * max(1, min(self.topics, len(self.ids) // FOLLOW)) // max(1, len(self.ids))
         share = 1.0 / (topics + 2.0)
         for _ in range(500):
             share = 0.5 * (share + share @ self.after)

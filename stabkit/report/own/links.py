@@ -33,7 +33,7 @@ from stabkit.results.own.forecast import (
 from stabkit.results.own.judged import Judged, judged
 from stabkit.results.own.link import NAMES, LinkVerdict
 from stabkit.results.own.measured import TOP, UPDATES
-from stabkit.results.own.outcome import Trained
+from stabkit.results.own.outcome import LEAST, Trained
 from stabkit.results.own.series import uneven
 from stabkit.results.own.verdict import Verdict
 from stabkit.results.words import fitting, law, scientific, updates
@@ -81,7 +81,8 @@ def _mended(judged: Judged) -> str:
     """`likely to train with a third of the rate: …`; where no change that was tried makes it so, the best of those that
     help, and how many there was no time for; "" where none was tried, or it is likelier to train than not."""
     unchanged = f", {probability(judged.unchanged)} unchanged" if judged.unchanged is not None else ""
-    on = f" on the worst seed ({judged.tried_on}{unchanged})" if judged.tried_on is not None else ""
+    seed = f"the worst seed ({judged.tried_on}{unchanged})" if unchanged else f"seed {judged.tried_on}"
+    on = f" on {seed}" if judged.tried_on is not None else ""
     if judged.cure is not None:
         on = ", in every seed" if judged.cure.seeds > 1 else on
         return f"likely to train with {judged.cure.label}{on}: {judged.cure.marked}"
@@ -152,11 +153,14 @@ def _seen(trained: Trained) -> str:
     """`after 300 updates its loss is 2.62, which is 0.93 of the way from knowing frequencies alone (3.98) to 6 layers
     (2.51)`."""
     loss = f"after {updates(trained.updates)} its loss is {trained.loss:.3g}"
-    level, other = f"{trained.level:.3g}", f"{trained.reference_depth} layers ({trained.reference:.3g})"
+    level = f"{'about ' * trained.estimated}{trained.level:.3g}"
+    other = f"{trained.reference_depth} layers ({trained.reference:.3g})"
     if trained.way is None:
         return f"{loss}; knowing frequencies alone gives {level}, and {other} do no better"
     way = f"{max(trained.way, 0.0):.2g} of the way" if trained.way > 0 else "none of the way"
-    return f"{loss}, {way} from knowing frequencies alone ({level}) to what {other} reach"
+    return (
+        f"{loss}, {way} from knowing frequencies alone ({level}) to what {other} reach; half of it counts as training"
+    )
 
 
 def in_short(judged: Judged) -> str:
@@ -181,7 +185,7 @@ def in_short(judged: Judged) -> str:
         fixed = f"; with {judged.cure.label} it is likely to train"
         then = f" ({probability(judged.cure.probability or 0.0)})"
     elif (near := helpful(judged)) is not None:
-        fixed, then = f"; nearest: {near.label}", f" ({probability(near.probability or 0.0)})"
+        fixed, then = f"; best change: {near.label}", f" ({probability(near.probability or 0.0)})"
     elif judged.cures and not leans(worst):
         many = len(judged.cures)
         fixed = f"; none of {many} changes tried is enough" if many > 1 else "; the change tried is not enough"
@@ -219,7 +223,7 @@ UNLIKE = {
     NO_SCORES: "a forecast needs a first loss like the cross-entropy of an untrained classifier; this one is not",
     FEW_SCORES: f"a forecast needs at least {LEAST_ROWS} scores over at least {LEAST_CLASSES} classes",
     DRAWN: "its matrices are drawn far larger than those of any tested model",
-    OTHER: f"a forecast needs exactly {UPDATES} updates",
+    OTHER: f"a forecast needs exactly {UPDATES} updates, and a short training {LEAST} or more at two depths",
     UNRAMPED: "a forecast is made of the deepest model alone, which has no result, or no scores while its rate rises",
 }
 

@@ -331,10 +331,16 @@ def of_cell(cell: ModelCell, by: OwnCoefficients) -> tuple[float | None, tuple[s
     return float(by.logistic.probability(x)[0]), ()
 
 
+def scored(cell: ModelCell) -> bool:
+    """Whether its first loss is like the cross-entropy of its scores."""
+    guess = cell.facts.guess
+    return guess is not None and "scores" in cell.records and LIKE[0] <= cell.facts.start / guess.cost <= LIKE[1]
+
+
 def _unscored(cell: ModelCell) -> list[str]:
     """Why there are no scores to read, or too few."""
     guess, table = cell.facts.guess, cell.records.get("scores")
-    if guess is None or table is None or not LIKE[0] <= cell.facts.start / guess.cost <= LIKE[1]:
+    if guess is None or table is None or not scored(cell):
         return [NO_SCORES]
     rows = table.at("rows")[0] if "rows" in table.sites else math.inf
     return [FEW_SCORES] if rows < LEAST_ROWS or guess.classes < LEAST_CLASSES else []
