@@ -140,8 +140,8 @@ def last_layer(runs: Sequence[Run]) -> list[Measurement]:
 CLAIMS: tuple[Claim, ...] = (
     ratio_claim(
         key="order",
-        sentence="The order of the chain: Post-LN's gradient is there at the start, and vanishes only after the update has "
-        "exploded.",
+        sentence="The order of the chain: Post-LN's gradient is there at the start, and vanishes only after the "
+        "update has exploded.",
         source="DeepNet §2",
         weight="central",
         test="Post-LN without warm-up, 18 layers or more, runs whose first/last decoder gradient ratio vanishes: that "

@@ -25,7 +25,8 @@ from stabkit.running.probes import ProbeRequest
 RATES = "1e-4,3e-4,1e-3"
 """Rates that are proposed."""
 SHORT, SHALLOW = 300, 6
-"""Updates of a training that decides what a forecast leaves open, and the layers that its deepest is compared with."""
+"""Updates of a training that decides what a forecast leaves open, and the layers that its deepest is compared with
+where the loss is the user's own."""
 
 
 def probe(invocation: Invocation) -> None:
@@ -155,19 +156,24 @@ def _following(judged: Judged, asked: ProbeRequest) -> str:
 
 def _trained(judged: Judged, worst: Verdict, asked: ProbeRequest) -> str | None:
     """The command of a short training at one rate, which decides what is open; after one that was stuck, at the usual
-    rate or a tenth. None of a factory without a depth."""
+    rate or a tenth. None of a loss of the user's own
+    under a factory without a depth."""
     deepest = max((cell for cell in judged.cells if cell.facts.lr == worst.lr), key=lambda own: own.facts.depth or 0)
     facts = deepest.facts
     shallow = min(SHALLOW, (facts.depth or 0) // 2)
-    undecided = (worst.word in ("open", "stuck") or worst.forecast.axes == (RATE,)) and shallow > 0
+    undecided = worst.word in ("open", "stuck") or worst.forecast.axes == (RATE,)
+    if facts.frequencies is None and shallow < 1:
+        return None
     if not undecided or not facts.rate > 0 or not facts.fresh or not scored(deepest):
         return None
     rate, steps, why = facts.rate, asked.steps * 2 if worst.trained else SHORT + facts.warmup // 2, "decides it"
     if worst.word == "stuck":
         usual = USUAL.get(next(iter(facts.optimizers), ""), 0.0)
-        rate, why = (usual, "the usual rate") if 3 * usual < facts.rate else (facts.rate / 10, "a tenth of the rate")
+        near = usual / 3 <= facts.rate <= 3 * usual
+        rate, why = (facts.rate / 10, "a tenth of the rate") if near or not usual else (usual, "the usual rate")
         steps = asked.steps
     lr = f" --lr {scientific(rate)}" if worst.lr or worst.word == "stuck" else ""
     warmup = f" --warmup {asked.warmup}" if asked.warmup else ""
-    given = f"--depths {shallow},{facts.depth}{lr}{warmup} --steps {steps} --seeds {asked.seeds[0]}"
-    return f"stabkit probe {asked.factory} {given}  # a short training: {why}"
+    depths = f" --depths {f'{shallow},' if shallow else ''}{facts.depth}" if facts.depth is not None else ""
+    given = f"{depths}{lr}{warmup} --steps {steps} --seeds {asked.seeds[0]}"
+    return f"stabkit probe {asked.factory}{given}  # a short training: {why}"

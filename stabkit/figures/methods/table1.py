@@ -180,7 +180,7 @@ PICTURE: RunPicture = Picture(
     name="table1",
     short="Who trains",
     room="methods",
-    caption="Drawn as DeepNet's Table 1 (journal version: BLEU or “diverged” by method and depth), here for these runs.",
+    caption="Drawn as DeepNet's Table 1 (journal version: BLEU or “diverged” by method and depth), for these runs.",
     see="How many of a cell's runs train, and their median validation loss; below it, the outcomes of the others.",
     read=(
         Note(

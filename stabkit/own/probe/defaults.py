@@ -15,7 +15,7 @@ from torch import nn
 
 from stabkit.errors import UsageError
 from stabkit.own.factory import told
-from stabkit.own.probe.learnable import TOPICS, Pictures, Words, classified, masked, next_token
+from stabkit.own.probe.learnable import ONE_TOPIC, TOPICS, Pictures, Words, classified, masked, next_token
 from stabkit.own.probe.objective import Objective
 from stabkit.own.sublayers import run
 from stabkit.own.sublayers.reading import logits
@@ -60,6 +60,7 @@ def _tokens(model: nn.Module, words: Words, shape: tuple[int, int], device: torc
         at=lambda model, step: kind(lambda given: _scores(model(given)), words, shape, step, device),
         fresh=True,
         frequencies=words.frequencies,
+        order=words.order if kind is next_token and words.topics == ONE_TOPIC else None,
     )
 
 

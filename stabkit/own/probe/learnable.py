@@ -91,6 +91,12 @@ class Words:
         """−Σ p·ln p: the loss of who knows frequencies alone, nats."""
         return float(-(self.often * np.log(self.often)).sum())
 
+    @property
+    def order(self) -> float:
+        """−Σ p(w)·Σ p(v|w)·ln p(v|w): the loss of who knows which words follow which, nats."""
+        surprise = -(self.after * np.log(np.where(self.after > 0, self.after, 1.0))).sum(axis=1)
+        return float((self.often * surprise).sum())
+
     def batch(self, shape: tuple[int, int], step: int) -> torch.Tensor:
         """(sentences × tokens) ids."""
         random = stream(self.seed, f"learnable tokens {step}")

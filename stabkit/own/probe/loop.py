@@ -300,6 +300,7 @@ def cell(
             warmup=recorded.warmup,
             drawn=recorded.drawn,
             frequencies=made.objective.frequencies,
+            order=made.objective.order,
             change=change,
             changed=made.changed,
             factors=made.factors,

@@ -150,17 +150,17 @@ OUTCOMES = {"trains": "{} trains", "stuck": "{} is stuck", "open": "Whether {} t
 
 
 def _seen(trained: Trained) -> str:
-    """`after 300 updates its loss is 2.62, which is 0.93 of the way from knowing frequencies alone (3.98) to 6 layers
-    (2.51)`."""
+    """`after 300 updates its loss is 1.53, 0.85 of the way from knowing frequencies alone (3.92) to knowing the order
+    (1.11)`; of a loss of the user's own `… to what 6 layers reach at this rate (1.39)`."""
     loss = f"after {updates(trained.updates)} its loss is {trained.loss:.3g}"
     level = f"{'about ' * trained.estimated}{trained.level:.3g}"
-    other = f"{trained.reference_depth} layers ({trained.reference:.3g})"
+    other, best = f"{trained.reference_depth} layers", f"{trained.reference:.3g}"
     if trained.way is None:
-        return f"{loss}; knowing frequencies alone gives {level}, and {other} do no better"
-    way = f"{max(trained.way, 0.0):.2g} of the way" if trained.way > 0 else "none of the way"
-    return (
-        f"{loss}, {way} from knowing frequencies alone ({level}) to what {other} reach; half of it counts as training"
-    )
+        return f"{loss}; knowing frequencies alone gives {level}, and {other} do no better ({best})"
+    way = f"{trained.way:.2g} of the way" if trained.way >= 0.005 else "none of the way"
+    known = trained.reference_depth is None
+    end = f"all that can be learnt ({best})" if known else f"what {other} reach at this rate ({best})"
+    return f"{loss}, {way} from knowing frequencies alone ({level}) to {end}; half of it counts as training"
 
 
 def in_short(judged: Judged) -> str:
@@ -223,7 +223,7 @@ UNLIKE = {
     NO_SCORES: "a forecast needs a first loss like the cross-entropy of an untrained classifier; this one is not",
     FEW_SCORES: f"a forecast needs at least {LEAST_ROWS} scores over at least {LEAST_CLASSES} classes",
     DRAWN: "its matrices are drawn far larger than those of any tested model",
-    OTHER: f"a forecast needs exactly {UPDATES} updates, and a short training {LEAST} or more at two depths",
+    OTHER: f"a forecast needs {UPDATES} updates, a short training {LEAST} or more (with a loss of yours at two depths)",
     UNRAMPED: "a forecast is made of the deepest model alone, which has no result, or no scores while its rate rises",
 }
 
@@ -325,9 +325,10 @@ def rates(judged: Judged) -> list[dict[str, Any]]:
 
 
 def cell(probed: ModelCell) -> str:
-    """The links of one cell in a line, `gradient 2.1, update 0.89`; a cell alone has no law of depth and no word."""
+    """The links of one cell in a line, `update 0.89, loss 1.2`; a cell alone has no law of depth and no word, and the
+    update at which gradients are read is chosen by the deepest."""
     (rate,) = rates(judged([probed]))
-    shown = [(link["name"].lower(), *link["values"]) for link in rate["links"]]
+    shown = [(link["name"].lower(), *link["values"]) for link in rate["links"] if link["name"] != NAMES["gradient"]]
     return ", ".join(f"{name} {value}" for name, value in shown if value != "–")
 
 

@@ -2,12 +2,13 @@
 
     way = (level − loss)/(level − reference)
 
-`level` is the loss of who knows frequencies alone. Of a loss of the user's own it is estimated from the shallowest: a
-model whose predictions come true as often as they say loses H(mean p) − I, I the information that its scores hold on
-the input, and its mean prediction is the frequencies; so level ≈ loss + I. `loss` and `reference` are means of the last
-LAST updates, each on a batch of its own, of the deepest model and of the shallowest probed beside it. The words' limits
-are those of the trainings that the forecast was fitted on (`studies/own/training.py`, whose reference is a model of two
-blocks).
+`level` is the loss of who knows frequencies alone, `reference` that of who knows all that can be learnt, `loss` the
+mean of the deepest model's last LAST updates, each on a batch of its own. Of stabkit's own chain of words both are known. Of
+a loss of the user's own they are taken from the shallowest model probed beside it, at the same rate: `reference` is
+what it has come to; and a model whose predictions come true as often as they say loses H(mean p) − I, I the information
+that its scores hold on the input, and its mean prediction is the frequencies, so level ≈ its loss + I. The words'
+limits are those of the trainings that the forecast was fitted on (`studies/own/training.py`, whose reference is a model
+of two blocks).
 """
 
 from __future__ import annotations
@@ -39,31 +40,35 @@ class Trained:
 
     word: Outcome
     updates: int
-    depth: int
+    depth: int | None
     loss: float
     """Nats, the mean over seeds."""
     level: float
     """The loss of who knows frequencies alone, nats."""
     estimated: bool
     """Whether `level` is an estimate."""
-    reference_depth: int
+    reference_depth: int | None
+    """None: the reference is who knows all that can be learnt."""
     reference: float
-    """The loss of the shallowest, nats."""
+    """Its loss, or the shallowest's, nats."""
     way: float | None
     """Of the way from `level` to `reference`; None where the reference has not learnt either."""
 
 
 def trained(cells: Sequence[ModelCell]) -> Trained | None:
-    """Of all cells at one rate; None after fewer than LEAST updates, of batches seen before, and where the level is not
-    known, a number was lost, or no shallower model is there to compare with."""
-    depths = sorted({cell.facts.depth for cell in cells if cell.facts.depth is not None})
+    """Of all cells at one rate; None after fewer than LEAST updates, of batches seen before, and where a number was
+    lost, or level or reference are not known."""
+    depths = sorted({cell.facts.depth or 0 for cell in cells})
     updates = min(int(cell.records["loss"].steps[-1]) for cell in cells)
-    if len(depths) < 2 or updates < LEAST or any(not cell.facts.fresh or cell.facts.broke for cell in cells):
+    if updates < LEAST or any(not cell.facts.fresh or cell.facts.broke for cell in cells):
         return None
-    shallowest = [cell for cell in cells if cell.facts.depth == depths[0]]
-    loss, reference = _loss(cells, depths[-1]), _loss(cells, depths[0])
-    known = cells[0].facts.frequencies
-    level = known if known is not None else reference + _information(shallowest)
+    loss, facts = _loss(cells, depths[-1]), cells[0].facts
+    known = facts.frequencies is not None and facts.order is not None
+    if not known and len(depths) < 2:
+        return None
+    shallowest = [cell for cell in cells if (cell.facts.depth or 0) == depths[0]]
+    reference = float(facts.order or 0.0) if known else _loss(cells, depths[0])
+    level = facts.frequencies if facts.frequencies is not None else reference + _information(shallowest)
     if math.isnan(level):
         return None
     learnt = level - reference >= SHALLOW * level
@@ -71,14 +76,14 @@ def trained(cells: Sequence[ModelCell]) -> Trained | None:
     gone = way if way is not None else (level - loss) / level
     word: Outcome = "stuck" if gone <= NOTHING else "trains" if way is not None and way >= LEARNT else "open"
     return Trained(
-        word=word, updates=updates, depth=depths[-1], loss=loss, level=level, estimated=known is None,
-        reference_depth=depths[0], reference=reference, way=way,
+        word=word, updates=updates, depth=depths[-1] or None, loss=loss, level=level,
+        estimated=facts.frequencies is None, reference_depth=None if known else depths[0], reference=reference, way=way,
     )  # fmt: skip
 
 
 def _loss(cells: Sequence[ModelCell], depth: int) -> float:
     """Mean of the last updates' over seeds, at this depth."""
-    own = [cell.records["loss"].at("train")[-LAST:] for cell in cells if cell.facts.depth == depth]
+    own = [cell.records["loss"].at("train")[-LAST:] for cell in cells if (cell.facts.depth or 0) == depth]
     return float(np.mean([loss.mean() for loss in own]))
 
 
