@@ -283,6 +283,14 @@ def test_words_are_of_the_vocabulary_and_a_function_of_seed_and_step(vocabulary,
     assert hidden.any() and hidden.shape == batch.shape
 
 
+def test_the_loss_of_who_knows_the_order_is_that_of_the_chain_itself_on_its_batches():
+    words = Words(200, 0, 1)
+    tokens = np.searchsorted(words.ids, words.batch((2000, 32), 5).numpy())
+    known = -np.log(words.after[tokens[:, :-1], tokens[:, 1:]]).mean()
+    assert known == pytest.approx(words.order, abs=0.01) and words.order < words.frequencies - 2
+    assert Words(200, 0).order == pytest.approx(Words(200, 0, 8).order)
+
+
 def test_the_level_of_frequencies_is_the_entropy_of_what_comes():
     words = Words(100, 0)
     tokens = torch.stack([words.batch((64, 64), step) for step in range(40)]).flatten()

@@ -43,9 +43,7 @@ def test_the_word_is_that_of_how_much_of_the_way_the_deepest_went(shallow, way):
 def test_of_stabkits_own_chain_the_reference_is_who_knows_the_order_and_one_depth_is_enough():
     seen = trained([ended(48, 1.5, order=1.0)])
     assert seen is not None and seen.reference_depth is None and seen.way == pytest.approx(2.5 / 3.0)
-    harmed = trained(
-        [ended(6, 3.5, order=1.0), ended(48, 3.6, order=1.0)]
-    )  # a reference at the same rate would pass it
+    harmed = trained([ended(6, 3.5, order=1.0), ended(48, 3.6, order=1.0)])  # the shallowest would pass it
     assert harmed is not None and harmed.word == "stuck"
 
 
