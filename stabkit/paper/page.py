@@ -71,7 +71,8 @@ def one(part: Part, command: str, indexed: bool) -> str:
     else:
         central = counted(section["claims"], ("central",))
         told = f"{became} (central claims: {central})" if section["verdict"] in NOT_WHOLLY and central else became
-        said = [fitting(f"{became}. {first}", told, became), f"{became}. {first}", *more]
+        headline = fitting(f"{became}. {first}", told, became)
+        said = [headline, *([] if headline.endswith(first) else [first]), *more]
     return template(ASSETS / "item.html.j2").render(
         **shell(
             f"{_place(part.item)}: {part.item.title}",
@@ -87,17 +88,24 @@ def one(part: Part, command: str, indexed: bool) -> str:
 
 def index(sections: Sequence[Mapping[str, Any]], beyond: Left, command: str) -> str:
     """One screen: every item with a sketch of its picture and how its claims came out."""
+    central, side = _told(sections, "The papers’ central claims", "central"), _told(sections, "The side claims", "side")
     return template(ASSETS / "index.html.j2").render(
-        **shell(TITLE, command, [_central(sections) or _short(sections), f"{_short(sections)} {_lead(sections)}"]),
+        **shell(
+            TITLE,
+            command,
+            [fitting(central, _short(sections)), f"{_short(sections)} {side}"]
+            if central
+            else [_short(sections), _lead(sections)],
+        ),
         sections=sections,
         **_around(sections, beyond, command),
     )
 
 
-def _central(sections: Sequence[Mapping[str, Any]]) -> str:
-    """`The papers’ central claims: 8 hold, 4 fail, 2 undecided.`; "" where none was tested."""
-    words = counted([claim for claim, _ in _claims(sections)])
-    return fitting(f"The papers’ central claims: {words}.", "") if words else ""
+def _told(sections: Sequence[Mapping[str, Any]], what: str, weight: str) -> str:
+    """`The papers’ central claims: 8 hold, 4 fail.`; "" where none of this weight was tested."""
+    words = counted([claim for claim, _ in _claims(sections)], (weight,))
+    return f"{what}: {words}." if words else ""
 
 
 def whole(sections: Sequence[Mapping[str, Any]], beyond: Left, command: str) -> str:

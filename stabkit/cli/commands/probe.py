@@ -147,9 +147,12 @@ def _following(judged: Judged, asked: ProbeRequest) -> str:
         return "return (model, loss) from the factory, with a new batch at each step in loss(model, step); probe again"
     if (shorter := _trained(judged, worst, asked)) is not None:
         return shorter
+    depths = ",".join(str(depth) for depth in asked.depths if depth is not None)
+    given = f" --depths {depths}" if depths else ""
+    if judged.wanted and worst.word == "likely stuck":
+        lr = f" --lr {scientific(worst.lr)}" if worst.lr else ""
+        return f"stabkit probe {asked.factory}{given}{lr} --cure-time {judged.wanted}  # tries the other changes"
     if worst.word in ("likely stuck", "open") and not links.leans(worst) and len(judged.verdicts) == 1:
-        depths = ",".join(str(depth) for depth in asked.depths if depth is not None)
-        given = f" --depths {depths}" if depths else ""
         return f"stabkit probe {asked.factory}{given} --lr {RATES}  # does the rate break it, or the depth?"
     return "watch = stabkit.watch(model, optimizer) before your loop, watch.close() after it"
 
