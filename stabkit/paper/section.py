@@ -43,7 +43,7 @@ def of_part(part: Part) -> dict[str, Any]:
         "said": [card.title for card in told[:SAID]] or [headline(part.runs)],
         "commands": [plain(command) for command in part.commands],
         "instead": plain(part.instead),
-        "notes": [plain(note) for note in part.notes],
+        "notes": [plain(note) for note in dict.fromkeys(part.notes)],
         "stopped": plain(part.stopped),
         "claims": sorted((one for one in claims if one.verdict != "untested"), key=_rank),
         "untested": [one for one in claims if one.verdict == "untested"],

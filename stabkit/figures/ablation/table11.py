@@ -65,7 +65,8 @@ def title(runs: Sequence[Run]) -> str:
     """How many runs of each variant train, over all settings, in the paper's order."""
     frame = select(runs)
     whole = [f"{row} {_rate(of_row)}" for row, of_row in frame.groupby("row", sort=False)] if _panels(frame) else []
-    return ", ".join(whole) or "The method without one of its two parts"
+    told = ", ".join(whole) or "The method without one of its two parts"
+    return f"{told[0].upper()}{told[1:]}"
 
 
 def here(frame: pd.DataFrame) -> str:
