@@ -54,7 +54,7 @@ def told(claim: Claim, measurement: Measurement) -> str:
     return (
         f"one seed; five lie within {width}"
         if here
-        else f"one seed; off by more than {width}, twice the spread of five seeds elsewhere"
+        else f"one seed, which decides from {width} off the threshold on, twice the widest spread elsewhere"
     )
 
 

@@ -120,7 +120,8 @@ def _table(result: ProbeResult, page: Path, *, quiet: bool) -> None:
         units = (f"{link['name']}: {link['unit']}" for link in row["links"] if link["unit"])
         console.paragraph(f"{'; '.join(units)}. {'Geometric means over seeds' if row['seeds'] > 1 else 'One seed'}.")
         console.say()
-    if tried := links.cures(judged):
+    idle = links.leans(judged.worst) and judged.cure is None and links.helpful(judged) is None
+    if (tried := links.cures(judged)) and not idle:
         rows = [(one["change"], one["word"], one["probability"]) for one in tried]
         worst_seed = "the seed least likely to train (%d)" if judged.unchanged is not None else "seed %d"
         on = f", on {worst_seed % judged.tried_on}" if judged.tried_on is not None else ""
@@ -141,7 +142,7 @@ def _following(judged: Judged, asked: ProbeRequest) -> str:
     worst = judged.worst
     if judged.cure is not None:
         return judged.cure.code
-    if worst.word == "out of range" and (near := links.helpful(judged)) is not None:
+    if worst.word == "out of range" and (near := links.helpful(judged)) is not None and RATE not in worst.forecast.axes:
         return near.code
     if ONE_BATCH in worst.forecast.axes:
         return "return (model, loss) from the factory, with a new batch at each step in loss(model, step); probe again"

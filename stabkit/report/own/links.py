@@ -91,7 +91,9 @@ def _mended(judged: Judged) -> str:
     if near is not None:
         best = f"the best of {many} changes tried{on}" if many > 1 else f"the change tried{on}"
         return f"{best} is {near.label}, {probability(near.probability or 0.0)}: {near.marked}{left}"
-    if not many or leans(judged.worst):
+    if leans(judged.worst):
+        return ""
+    if not many:
         return left.removeprefix("; ")
     tried = f"none of {many} changes tried{on} makes" if many > 1 else f"the change tried{on} does not make"
     return f"{tried} it likely to train{left}"

@@ -90,7 +90,8 @@ class Alarm:
     @property
     def advice(self) -> str:
         """The same as an advice."""
-        return f"try {self.change}; stabkit probe tests it on a copy" if self.change else ""
+        usual = ", or its optimiser's usual one if lower" if TRY.get(self.link) == "rate/10" else ""
+        return f"try {self.change}{usual}; stabkit probe tests it on a copy" if self.change else ""
 
     @property
     def whole(self) -> str:
