@@ -129,8 +129,7 @@ CLIP = Cure(change="clip", label="clipping", word="open", probability=0.88, code
 @pytest.mark.parametrize(
     ("p", "cures", "headline", "told_of"),
     [
-        (0.87, (CLIP,), "b at 24 layers is open, more likely to train than not (0.87).",
-         "For 7 more changes there was no time: --cure-time 90 is enough."),
+        (0.87, (CLIP,), "b at 24 layers is open, more likely to train than not (0.87).", "models that train."),
         (0.2, (CLIP,), "b at 24 layers is open, more likely stuck than not (0.20); best change: clipping (0.88).",
          "The change tried is clipping, 0.88: `clip()`; "
          "for 7 more changes there was no time: --cure-time 90 is enough."),
