@@ -75,8 +75,8 @@ def claims() -> Iterator[str]:
     yield "seeds. The claim's verdict counts its settings: "
     yield "**holds**, **fails**, **mixed**, **undecided** (these runs cannot tell), **out of reach** (no such run "
     yield "could), **untested**. What each became stands on the [pages of the papers](../reports/paper/index.html), "
-    yield "and of the main ones with more seeds, rates and tasks in [findings](findings.md): there an interval over seeds "
-    yield "must lie on one side, which decides less often.\n"
+    yield "and of the main ones with more seeds, rates and tasks in [findings](findings.md): there an interval over "
+    yield "seeds must lie on one side, which decides less often.\n"
     for weight, title in (
         ("central", "Central: a paper's argument rests on it"),
         ("side", "Side"),
