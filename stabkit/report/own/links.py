@@ -155,7 +155,7 @@ def _seen(trained: Trained) -> str:
     """`after 300 updates its loss is 1.53, 0.85 of the way from knowing frequencies alone (3.92) to knowing the order
     (1.11)`; of a loss of the user's own `… to what 6 layers reach at this rate (1.39)`."""
     loss = f"after {updates(trained.updates)} its loss is {trained.loss:.3g}"
-    level = f"{'about ' * trained.estimated}{trained.level:.3g}"
+    level = f"{'at least ' * trained.estimated}{trained.level:.3g}"
     other, best = f"{trained.reference_depth} layers", f"{trained.reference:.3g}"
     if trained.way is None:
         return f"{loss}; knowing frequencies alone gives {level}, and {other} do no better ({best})"

@@ -6,7 +6,8 @@
 mean of the deepest model's last LAST updates, each on a batch of its own. Of stabkit's own chain of words both are
 known. Of a loss of the user's own they are taken from the shallowest model probed beside it, at the same rate:
 `reference` is what it has come to; and a model whose predictions come true as often as they say loses H(mean p) − I, I
-the information that its scores hold on the input, and its mean prediction is the frequencies, so level ≈ its loss + I.
+the information that its scores hold on the input, and its mean prediction is the frequencies, so level ≈ its loss + I,
+from below where I is of few tokens or of other places than the loss.
 The words' limits are those of the trainings that the forecast was fitted on (`studies/own/training.py`, whose reference
 is a model of two blocks).
 """
