@@ -1,5 +1,5 @@
 """Which words of committed pages hang on a loss near the line: the commands of pages that call runs trained or stuck,
-run again, and what ends within 0.1 nats of the line trained twice as long."""
+run again (of the papers' items one seed), and what ends within 0.1 nats of the line trained twice as long."""
 
 from __future__ import annotations
 
@@ -26,8 +26,20 @@ def _judged(text: str) -> bool:
     return command in ("sweep", "ablate") and SHORTEST_JUDGED <= steps <= LONGEST and options.get("hidden") != "256"
 
 
+ITEM_SEEDS = " --seeds 0..2"
+"""Of items with three seeds the first is run again."""
 COMMANDS = tuple(
-    dict.fromkeys((*PAGES, *(text.replace(" --bleu", "") for item in ITEMS for text in item.commands if _judged(text))))
+    dict.fromkeys(
+        (
+            *PAGES,
+            *(
+                text.replace(" --bleu", "").replace(ITEM_SEEDS, "")
+                for item in ITEMS
+                for text in item.commands
+                if _judged(text)
+            ),
+        )
+    )
 )
 
 DESIGN = Design(

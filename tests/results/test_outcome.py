@@ -1,111 +1,143 @@
-"""What hundreds of updates saw of a user's model: by made-up losses whose answer is known."""
+"""The rule, at its edges."""
 
-from __future__ import annotations
-
-from dataclasses import replace
+import csv
+from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from stabkit.report.own import links
-from stabkit.results.own import verdict as found
-from stabkit.results.own.cell import Broke, ModelCell
-from stabkit.results.own.guess import Guess
-from stabkit.results.own.judged import judged
-from stabkit.results.own.outcome import LAST, LEARNT, LEAST, NOTHING, trained
-from stabkit.results.own.verdict import verdict
+from stabkit.report.verdict.legend import detail
+from stabkit.results.chain import links
+from stabkit.results.outcome import SEEN_BELOW, VANISHED, judge, perplexity
 from stabkit.results.records import Table
-from tests.results.test_own import made
+from stabkit.results.words import scientific
 
-LEVEL = 4.0
-
-
-def ended(depth, loss, seed=0, *, steps=LEAST, lr=0.0, **facts) -> ModelCell:
-    """A cell whose last losses have this mean."""
-    cell = made(depth, seed, steps=steps)
-    falls = np.full(steps + 1, 5.0)
-    falls[-LAST:] = loss + np.linspace(-0.1, 0.1, LAST)
-    known = {"fresh": True, "frequencies": LEVEL, "lr": lr, **facts}
-    records = {**cell.records, "loss": Table(np.arange(steps + 1), ("train",), falls[:, None])}
-    return ModelCell(replace(cell.facts, **known), records)
+U = 6.0
 
 
-@given(shallow=st.floats(0.5, 3.0), way=st.floats(-1.0, 1.5))
-def test_the_word_is_that_of_how_much_of_the_way_the_deepest_went(shallow, way):
-    seen = trained([ended(6, shallow), ended(48, LEVEL - way * (LEVEL - shallow))])
-    assert seen is not None and seen.way == pytest.approx(way, abs=1e-6)
-    if min(abs(way - LEARNT), abs(way - NOTHING)) > 1e-6:
-        assert seen.word == ("trains" if way > LEARNT else "stuck" if way < NOTHING else "open")
-
-
-def test_of_stabkits_own_chain_the_reference_is_who_knows_the_order_and_one_depth_is_enough():
-    seen = trained([ended(48, 1.5, order=1.0)])
-    assert seen is not None and seen.reference_depth is None and seen.way == pytest.approx(2.5 / 3.0)
-    harmed = trained([ended(6, 3.5, order=1.0), ended(48, 3.6, order=1.0)])  # the shallowest would pass it
-    assert harmed is not None and harmed.word == "stuck"
-
-
-def test_a_reference_that_has_not_learnt_proves_nothing_but_that_nothing_was_learnt():
-    stuck = trained([ended(6, 3.9), ended(48, 3.95)])
-    assert stuck is not None and stuck.way is None and stuck.word == "stuck"
-    better = trained([ended(6, 3.9), ended(48, 1.0)])
-    assert better is not None and better.word == "open"
-
-
-def test_losses_are_means_over_seeds_of_the_shallowest_and_the_deepest():
-    seen = trained(
-        [ended(6, 1.0, s) for s in (0, 1)] + [ended(12, 3.9)] + [ended(48, x, s) for s, x in enumerate((1, 3))]
-    )
-    assert seen is not None and (seen.reference_depth, seen.depth) == (6, 48)
-    assert seen.reference == pytest.approx(1.0) and seen.loss == pytest.approx(2.0)
+def records(steps=200, start=8.5, end=5.0, at_quarter=None, ratio=0.5, probe=None):
+    """A run whose validation loss falls from `start` to `end`, `at_quarter` at ¾ of it."""
+    t = np.arange(steps + 1)
+    at_quarter = end if at_quarter is None else at_quarter
+    quarter = round(0.75 * steps)
+    falling = np.interp(t, [0, quarter, steps], [start, at_quarter, end])
+    probe = falling if probe is None else np.asarray(probe, dtype=float)
+    ones = np.ones((len(t), 1))
+    grads = np.stack([np.full(len(t), ratio), np.ones(len(t))], axis=1)
+    return {
+        "loss": Table(t, ("train", "probe", "train@nll"), np.stack([probe, probe, probe - 0.5], axis=1)),
+        "validation": Table(
+            np.array([0, quarter, steps]),
+            ("validation", "nll", "accuracy"),
+            np.array([[loss, loss - 0.5, 1 / loss] for loss in (start, at_quarter, end)]),
+        ),
+        "update": Table(t, ("state",), t[:, None] * 0.1),
+        "ln_input": Table(t, ("decoder.1.ffn", "decoder.1.ffn@omega"), np.concatenate([ones * 8, ones], axis=1)),
+        "branch_ratio": Table(t, ("decoder.1.ffn",), ones * 0.3),
+        "grad_norm": Table(
+            t,
+            ("embedding", "decoder.1.ffn", "decoder.2.ffn", "decoder.1", "decoder.2", "decoder.1@x", "decoder.2@x"),
+            np.concatenate([ones, 7 * grads, grads, 100 * grads[:, ::-1]], axis=1),
+        ),
+    }
 
 
 @pytest.mark.parametrize(
-    "cells",
+    ("word", "given", "warmup"),
     [
-        [ended(48, 1.0)],
-        [ended(6, 1.0), ended(48, 1.0, steps=LEAST - 1)],
-        [ended(6, 1.0, frequencies=None), ended(48, 1.0, frequencies=None)],
-        [ended(6, 1.0), ended(48, 1.0, fresh=False)],
-        [ended(6, 1.0), ended(48, 1.0, broke=Broke(step=9, where="the loss"))],
+        ("trains", {"end": 5.6}, 0),
+        ("trains", {"end": 5.6, "ratio": 1e-9}, 0),
+        ("stuck", {"end": 6.0}, 0),
+        ("stuck", {"end": 6.5}, 0),
+        ("early", {"end": 6.0}, 4000),  # still warming up: nothing is decided at a tiny rate
+        ("early", {"end": 6.0, "at_quarter": 6.2}, 0),  # it moves
+        ("stuck", {"end": 6.0, "at_quarter": 6.2, "ratio": 1e-7}, 0),  # it drifts, and its gradient has long been gone
+        ("early", {"end": 6.0, "at_quarter": 6.2, "ratio": 1e-7}, 160),  # not for fifty updates past the warm-up
+        ("trains", {"end": 5.87}, 0),  # one line between training and stuck
+        ("stuck", {"end": 5.89}, 0),
+        ("early", {"end": 7.0}, 0),  # far above the unigram and flat, gradients alive
+        ("stuck", {"end": 7.0, "ratio": 1e-7}, 4000),  # flat, and its gradient has vanished
+        ("early", {"end": 7.0, "at_quarter": 7.5, "ratio": 1e-7}, 0),  # vanished, and yet it moves
+        ("early", {"end": 7.9, "steps": 16}, 0),
+        ("early", {"end": 6.0, "steps": 16, "ratio": 1e-9}, 0),  # too short to have a last quarter
     ],
-    ids=["one depth", "too few updates", "level not known", "one batch", "a number lost"],
 )
-def test_nothing_is_said_where_it_cannot_be_known(cells):
-    assert trained(cells) is None
+def test_the_rule(word, given, warmup):
+    assert judge(records(**given), unigram=U, warmup=warmup).word == word
 
 
-@given(reference=st.floats(0.5, 2.0), information=st.floats(1.0, 3.0), way=st.floats(-0.5, 1.2))
-def test_of_a_loss_of_the_users_own_the_level_is_what_the_shallowest_loses_and_what_its_scores_tell(
-    reference, information, way
-):
-    level = reference + information
-    guess = Guess(classes=10, cost=1.0, head="", scale=1.0)
-    shallow = ended(6, reference, frequencies=None, guess=guess)
-    told = Table(np.array([0, LEAST]), ("information", "rows"), np.array([[0.0, 64.0], [information, 64.0]]))
-    shallow = ModelCell(shallow.facts, {**shallow.records, "scores": told})
-    seen = trained([shallow, ended(48, level - way * information, frequencies=None, guess=guess)])
-    assert seen is not None and seen.estimated
-    assert seen.level == pytest.approx(level) and seen.way == pytest.approx(way, abs=1e-6)
-    other = ModelCell(replace(shallow.facts, start=9.0), shallow.records)  # a loss that is not of its scores
-    assert trained([other, ended(48, 1.0, frequencies=None)]) is None
+def test_a_loss_that_is_not_finite_is_divergence_even_when_it_is_the_last_one():
+    probe = np.full(201, 5.0)
+    probe[-1] = np.nan
+    assert judge(records(probe=probe), unigram=U, warmup=0).word == "diverged"
 
 
-def test_what_was_seen_stands_above_the_forecast_and_above_a_link():
-    cells = [ended(6, 1.0), ended(48, 1.1)]
-    said = verdict(cells)
-    assert said.word == "trains" and said.forecast.word == "out of range" and not said.broken
-    assert "trains" in links.answer(judged(cells)) and "0.97 of the way" in links.answer(judged(cells))
-    assert said.update.healthy is None and said.gradient.healthy is None and said.stream.healthy is not None
-    assert not judged([ended(6, 1.0), ended(48, 4.0)]).mendable
+def test_one_noisy_reading_at_the_quarter_does_not_look_like_a_gain():
+    probe = np.full(201, 6.0)
+    probe[150] = 6.1
+    assert judge(records(end=6.0, probe=probe), unigram=U, warmup=0).word == "stuck"
 
 
-def test_what_has_a_rate_beyond_all_tested_ones_is_held_against_none_of_their_numbers(monkeypatch):
-    cells = [made(6, steps=16), made(12, steps=16)]
-    usual = verdict(cells)
-    monkeypatch.setattr(found, "forecast", lambda cells: replace(usual.forecast, axes=("rate",)))
-    fast = verdict(cells)
-    assert usual.update.healthy is not None and fast.update.healthy is None
-    assert fast.stream == usual.stream and fast.stream.healthy is not None
+@pytest.mark.parametrize(("length", "word"), [(20, "trains"), (21, "diverged")])
+def test_twenty_steps_above_one_and_a_half_times_the_minimum_is_divergence(length, word):
+    probe = np.full(201, 5.0)
+    probe[100 : 100 + length] = 7.6
+    assert judge(records(probe=probe), unigram=U, warmup=0).word == word
+
+
+def test_an_early_run_says_what_is_known():
+    assert detail(judge(records(end=7.9, steps=16, ratio=1e-7), unigram=U, warmup=4000)) == "at risk: gradient 1e-7"
+    assert detail(judge(records(end=7.9, steps=16, ratio=9e-3), unigram=U, warmup=4000)) == "at risk: gradient 9e-3"
+    assert detail(judge(records(end=7.9, steps=16), unigram=U, warmup=4000)) == "no warning sign"
+    risen = records(end=7.9, probe=np.append(np.full(16, 8.0), 9.0), steps=16)
+    assert detail(judge(risen, unigram=U, warmup=4000)) == "at risk: loss 9.0, 8.0 at the start"
+    steps, sites = (
+        np.array([0, 16]),
+        ("encoder.1.ffn", "decoder.1.self", "decoder.1.ffn", "decoder.2.self", "decoder.2.ffn"),
+    )
+    held = records(end=7.9, steps=16) | {
+        "parameter_update": Table(steps, sites, np.array([[0.0] * 5, [0.0, 0.0, 0.0, 0.0, 1e-9]]))
+    }
+    told = judge(held, unigram=U, warmup=4000)
+    assert detail(told) == "at risk: 1 of 2 layers frozen" and told.chain.frozen_layers == 1.0
+    broken = {**held, "parameter_update": Table(steps, sites, np.array([[0.0] * 5, [np.nan] * 5]))}
+    assert judge(broken, unigram=U, warmup=4000).chain.frozen_layers == 0.0, "what diverged is not frozen"
+    unseen = {name: table for name, table in records(end=7.9, steps=16).items() if name != "grad_norm"}
+    assert detail(judge(unseen, unigram=U, warmup=4000)) == "", "nothing is said where nothing was seen"
+
+
+def test_the_chain_is_read_at_its_steps():
+    chain = judge(records(ratio=0.25), unigram=U, warmup=0).chain
+    assert (chain.update_first, chain.reference_step) == (pytest.approx(0.1), 16)
+    assert chain.update_reference == pytest.approx(1.6) and chain.gradient_ratio_lowest == 0.25
+    assert judge(records(steps=5), unigram=U, warmup=0).chain.reference_step == 5
+
+
+def test_what_the_limit_was_worth_is_what_the_stored_runs_say():
+    rows = list(csv.DictReader((Path(__file__).parents[2] / "docs" / "blind.csv").read_text().splitlines()))
+    for word, seen in SEEN_BELOW.items():
+        own = [float(row["lowest_ratio"]) for row in rows if row["one"] == row["two"] == word]
+        assert (sum(ratio < VANISHED for ratio in own), len(own)) == seen
+
+
+def test_perplexity_and_accuracy_are_of_the_last_validation_reading():
+    outcome = judge(records(end=5.0), unigram=U, warmup=0)
+    assert outcome.perplexity == pytest.approx(np.exp(4.5)) and outcome.token_accuracy == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize(("nll", "wanted"), [(0.0, 1.0), (699.0, np.exp(699.0)), (701.0, np.inf), (np.inf, np.inf)])
+def test_a_perplexity_beyond_a_float_is_infinite(nll, wanted):
+    assert perplexity(nll) == pytest.approx(wanted)
+    assert np.isnan(perplexity(np.nan))
+
+
+def test_powers_are_written_with_a_bare_exponent():
+    assert [scientific(v, 1) for v in (1e-7, 3.4e-14, 0.2, 0.0)] == ["1e-7", "3e-14", "2e-1", "0"]
+
+
+def test_the_growth_of_ln_inputs_is_their_greatest_multiple_of_what_they_were() -> None:
+    made = records(steps=20)
+    steps, sites = made["ln_input"].steps, ("decoder.1.ffn", "decoder.2.ffn", "decoder.1.ffn@omega")
+    one, other = 8.0 + steps, np.full(len(steps), 4.0)
+    made["ln_input"] = Table(steps, sites, np.stack([one, other, 100.0 + 50 * steps], axis=1))
+    assert links(made).ln_input_growth == pytest.approx((28 / 8 + 1) / 2)

@@ -33,7 +33,7 @@ from stabkit.results.own.forecast import (
 from stabkit.results.own.judged import Judged, judged
 from stabkit.results.own.link import NAMES, LinkVerdict
 from stabkit.results.own.measured import TOP, UPDATES
-from stabkit.results.own.outcome import LEAST, Trained
+from stabkit.results.own.outcome import LEAST, ShortTraining
 from stabkit.results.own.series import uneven
 from stabkit.results.own.verdict import Verdict
 from stabkit.results.words import fitting, law, scientific, updates
@@ -151,7 +151,7 @@ def _said(who: str, verdict: Verdict, *, several: bool) -> str:
 OUTCOMES = {"trains": "{} trains", "stuck": "{} is stuck", "open": "Whether {} trains is still open"}
 
 
-def _seen(trained: Trained) -> str:
+def _seen(trained: ShortTraining) -> str:
     """`after 300 updates its loss is 1.53, 0.85 of the way from knowing frequencies alone (3.92) to knowing the order
     (1.11)`; of a loss of the user's own `… to what 6 layers reach at this rate (1.39)`."""
     loss = f"after {updates(trained.updates)} its loss is {trained.loss:.3g}"

@@ -36,7 +36,7 @@ Outcome = Literal["trains", "open", "stuck"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Trained:
+class ShortTraining:
     """How far the deepest model came; JSON."""
 
     word: Outcome
@@ -56,7 +56,7 @@ class Trained:
     """Of the way from `level` to `reference`; None where the reference has not learnt either."""
 
 
-def trained(cells: Sequence[ModelCell]) -> Trained | None:
+def trained(cells: Sequence[ModelCell]) -> ShortTraining | None:
     """Of all cells at one rate; None after fewer than LEAST updates, of batches seen before, and where a number was
     lost, or level or reference are not known."""
     depths = sorted({cell.facts.depth or 0 for cell in cells})
@@ -76,7 +76,7 @@ def trained(cells: Sequence[ModelCell]) -> Trained | None:
     way = (level - loss) / (level - reference) if learnt else None
     gone = way if way is not None else (level - loss) / level
     word: Outcome = "stuck" if gone <= NOTHING else "trains" if way is not None and way >= LEARNT else "open"
-    return Trained(
+    return ShortTraining(
         word=word, updates=updates, depth=depths[-1] or None, loss=loss, level=level,
         estimated=facts.frequencies is None, reference_depth=None if known else depths[0], reference=reference, way=way,
     )  # fmt: skip

@@ -45,7 +45,7 @@ from stabkit.results.own.cell import ModelCell
 from stabkit.results.own.forecast import RATE, Healthy, OwnForecast, OwnForecastJson, forecast, ours
 from stabkit.results.own.link import Evidence, LinkJson, LinkVerdict, Word, worst
 from stabkit.results.own.measured import TOP, UPDATES, loss_fall, ramp_information
-from stabkit.results.own.outcome import Trained, trained
+from stabkit.results.own.outcome import ShortTraining, trained
 from stabkit.results.words import grows, law, share, times, updates, with_depth
 
 MOST_UNREACHED = 0.5
@@ -88,7 +88,7 @@ class RateJson(TypedDict):
     """null: the optimiser's own."""
     verdict: Said
     forecast: OwnForecastJson
-    trained: Trained | None
+    trained: ShortTraining | None
     """What hundreds of updates saw; null after fewer."""
     links: dict[str, LinkJson]
 
@@ -99,7 +99,7 @@ class Verdict:
 
     lr: float
     forecast: OwnForecast
-    trained: Trained | None = None
+    trained: ShortTraining | None = None
     """What hundreds of updates saw."""
     gradient: LinkVerdict
     scores: LinkVerdict
