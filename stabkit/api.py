@@ -123,7 +123,7 @@ Seeds = Annotated[Wholes, Option("Seeds: 0,1 or 0..4.", ON, "SEEDS")]
 
 # How it is trained, and how long
 Steps = Annotated[int, Option("Updates of each run.", LONG, "UPDATES")]
-OwnSteps = Annotated[int, Option("Updates at each depth and seed.", LONG, "UPDATES")]
+OwnSteps = Annotated[int, Option("Updates at each depth and seed; 150 and more show an outcome.", LONG, "UPDATES")]
 Warmup = Annotated[Wholes, Option("Then inverse-sqrt decay; 0: a constant rate. An axis.", LONG, "UPDATES")]
 Rates = Annotated[Reals, Option("Peak learning rate. A list is an axis.", LONG, "RATES")]
 StepRates = Annotated[

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pandas as pd
@@ -29,7 +29,9 @@ from stabkit.results.own.judged import Judged
 from stabkit.results.own.link import NAMES
 from stabkit.results.own.measured import EVERY, RAMP, SILENT, TOP, ramp_information
 from stabkit.results.words import scientific
-from stabkit.storage.watched import Watched
+
+if TYPE_CHECKING:
+    from stabkit.storage.watched import Watched
 
 Link = Literal["stream", "update", "gradient", "scores"]
 Points = Sequence[tuple[float, float]]

@@ -71,8 +71,9 @@ def one(part: Part, command: str, indexed: bool) -> str:
     else:
         central = counted(section["claims"], ("central",))
         told = f"{became} (central claims: {central})" if section["verdict"] in NOT_WHOLLY and central else became
-        headline = fitting(f"{became}. {first}", told, became)
-        said = [headline, *([] if headline.endswith(first) else [first]), *more]
+        whole_one = f"{became}. {first}"
+        headline = fitting(whole_one, told, became)
+        said = [headline, *more] if headline == whole_one else [headline, first, *more]
     return template(ASSETS / "item.html.j2").render(
         **shell(
             f"{_place(part.item)}: {part.item.title}",

@@ -287,8 +287,8 @@ def test_the_loss_of_who_knows_the_order_is_that_of_the_chain_itself_on_its_batc
     words = Words(200, 0, 1)
     tokens = np.searchsorted(words.ids, words.batch((2000, 32), 5).numpy())
     known = -np.log(words.after[tokens[:, :-1], tokens[:, 1:]]).mean()
-    assert known == pytest.approx(words.order, abs=0.01) and words.order < words.frequencies - 2
-    assert Words(200, 0).order == pytest.approx(Words(200, 0, 8).order)
+    assert known == pytest.approx(words.entropy, abs=0.01) and words.entropy < words.frequencies - 2
+    assert Words(200, 0).entropy == pytest.approx(Words(200, 0, 8).entropy)
 
 
 def test_the_level_of_frequencies_is_the_entropy_of_what_comes():

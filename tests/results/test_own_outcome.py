@@ -41,9 +41,9 @@ def test_the_word_is_that_of_how_much_of_the_way_the_deepest_went(shallow, way):
 
 
 def test_of_stabkits_own_chain_the_reference_is_who_knows_the_order_and_one_depth_is_enough():
-    seen = trained([ended(48, 1.5, order=1.0)])
+    seen = trained([ended(48, 1.5, entropy=1.0)])
     assert seen is not None and seen.reference_depth is None and seen.way == pytest.approx(2.5 / 3.0)
-    harmed = trained([ended(6, 3.5, order=1.0), ended(48, 3.6, order=1.0)])  # the shallowest would pass it
+    harmed = trained([ended(6, 3.5, entropy=1.0), ended(48, 3.6, entropy=1.0)])  # the shallowest would pass it
     assert harmed is not None and harmed.word == "stuck"
 
 
@@ -69,9 +69,10 @@ def test_losses_are_means_over_seeds_of_the_shallowest_and_the_deepest():
         [ended(6, 1.0), ended(48, 1.0, steps=LEAST - 1)],
         [ended(6, 1.0, frequencies=None), ended(48, 1.0, frequencies=None)],
         [ended(6, 1.0), ended(48, 1.0, fresh=False)],
+        [ended(48, 1.0, entropy=3.9)],
         [ended(6, 1.0), ended(48, 1.0, broke=Broke(step=9, where="the loss"))],
     ],
-    ids=["one depth", "too few updates", "level not known", "one batch", "a number lost"],
+    ids=["one depth", "too few updates", "level not known", "one batch", "nothing to learn", "a number lost"],
 )
 def test_nothing_is_said_where_it_cannot_be_known(cells):
     assert trained(cells) is None

@@ -18,13 +18,13 @@ from stabkit.report.own.document import BaselineJson
 from stabkit.report.result import CoordinatesResult, ProbeResult
 from stabkit.results.own.forecast import ONE_BATCH, RATE, USUAL, scored
 from stabkit.results.own.judged import Judged
-from stabkit.results.own.verdict import FINE, LOST, Verdict
+from stabkit.results.own.verdict import FINE, STUCK, Verdict
 from stabkit.results.words import scientific
 from stabkit.running.probes import ProbeRequest
 
 RATES = "1e-4,3e-4,1e-3"
 """Rates that are proposed."""
-SHORT, SHALLOW = 300, 6
+SHORT, BESIDE = 300, 6
 """Updates of a training that decides what a forecast leaves open, and the layers that its deepest is compared with
 where the loss is the user's own."""
 
@@ -99,7 +99,7 @@ def _ends(result: ProbeResult, *, strict: bool, no_fail: bool) -> StabkitError |
         log = f"; full traceback: {first.log}" if first.log else ""
         return FailedRuns(f"{where}, seed {spec.seed} has no result: {first.reason}{log}")
     worst = result.judged.worst
-    if worst.word in LOST and not no_fail:
+    if worst.word in STUCK and not no_fail:
         named = f" ({' and '.join(worst.failing)})" if worst.failing else ""
         word = "it does not train as it stands" if worst.broken else worst.word
         return Unstable(f"{word}{named}: exit code 7, or 0 with --no-fail")
@@ -123,8 +123,8 @@ def _table(result: ProbeResult, page: Path, *, quiet: bool) -> None:
     idle = links.leans(judged.worst) and judged.cure is None and links.helpful(judged) is None
     if (tried := links.cures(judged)) and not idle:
         rows = [(one["change"], one["word"], one["probability"]) for one in tried]
-        worst_seed = "the seed least likely to train (%d)" if judged.unchanged is not None else "seed %d"
-        on = f", on {worst_seed % judged.tried_on}" if judged.tried_on is not None else ""
+        which = "the seed least likely to train, " if judged.unchanged is not None else "seed "
+        on = f", on {which}{judged.tried_on}" if judged.tried_on is not None else ""
         console.table(f"Changes tried at the greatest depth{on}", ("change", "forecast", "probability"), rows)
         console.say()
     for note in () if quiet else links.notes(judged.cells):
@@ -160,11 +160,10 @@ def _following(judged: Judged, asked: ProbeRequest) -> str:
 
 def _trained(judged: Judged, worst: Verdict, asked: ProbeRequest) -> str | None:
     """The command of a short training at one rate, which decides what is open; after one that was stuck, at the usual
-    rate or a tenth. None of a loss of the user's own
-    under a factory without a depth."""
+    rate or a tenth. None where a loss of the user's own has no shallower model to be compared with."""
     deepest = max((cell for cell in judged.cells if cell.facts.lr == worst.lr), key=lambda own: own.facts.depth or 0)
     facts = deepest.facts
-    shallow = min(SHALLOW, (facts.depth or 0) // 2)
+    shallow = min(BESIDE, (facts.depth or 0) // 2)
     undecided = worst.word in ("open", "stuck") or worst.forecast.axes == (RATE,)
     if facts.frequencies is None and shallow < 1:
         return None

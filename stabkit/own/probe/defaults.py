@@ -60,7 +60,7 @@ def _tokens(model: nn.Module, words: Words, shape: tuple[int, int], device: torc
         at=lambda model, step: kind(lambda given: _scores(model(given)), words, shape, step, device),
         fresh=True,
         frequencies=words.frequencies,
-        order=words.order if kind is next_token and words.topics == ONE_TOPIC else None,
+        entropy=words.entropy if kind is next_token and words.topics == ONE_TOPIC else None,
     )
 
 

@@ -92,8 +92,8 @@ class Words:
         return float(-(self.often * np.log(self.often)).sum())
 
     @property
-    def order(self) -> float:
-        """−Σ p(w)·Σ p(v|w)·ln p(v|w): the loss of who knows which words follow which, nats."""
+    def entropy(self) -> float:
+        """Of the chain, −Σ p(w)·Σ p(v|w)·ln p(v|w): the loss of who knows which words follow which, nats."""
         surprise = -(self.after * np.log(np.where(self.after > 0, self.after, 1.0))).sum(axis=1)
         return float((self.often * surprise).sum())
 

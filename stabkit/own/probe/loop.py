@@ -300,7 +300,7 @@ def cell(
             warmup=recorded.warmup,
             drawn=recorded.drawn,
             frequencies=made.objective.frequencies,
-            order=made.objective.order,
+            entropy=made.objective.entropy,
             change=change,
             changed=made.changed,
             factors=made.factors,

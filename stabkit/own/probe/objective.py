@@ -37,7 +37,7 @@ class Objective:
     """Whether a step has a batch of its own, as far as the loss's form tells."""
     frequencies: float | None = None
     """The loss of who knows how often each answer comes and nothing else (nats), where that is known."""
-    order: float | None = None
+    entropy: float | None = None
     """The loss of who knows all that can be learnt (nats), where that is known and an outcome is asked for."""
     batches: Callable[[], int] = lambda: 0
     """How many there are, of an iterable that has ended; 0: as many as steps."""

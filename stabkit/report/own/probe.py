@@ -19,7 +19,8 @@ from stabkit.results.own.cell import ModelCell
 from stabkit.results.own.forecast import ours
 from stabkit.results.own.judged import Judged
 from stabkit.results.own.link import NAMES, ORDER
-from stabkit.results.own.measured import RAMP, TOP
+from stabkit.results.own.measured import RAMP, TOP, UPDATES
+from stabkit.results.own.outcome import NOTHING
 from stabkit.results.words import scientific
 
 if TYPE_CHECKING:
@@ -63,6 +64,9 @@ def render(judged: Judged, done: Done[ProbeSpec, ModelCell], command: str) -> st
         untried=judged.untried,
         wanted=judged.wanted,
         updates=max(cell.facts.steps for cell in judged.cells),
+        long=max(cell.facts.steps for cell in judged.cells) > UPDATES,
+        trained=worst.trained is not None,
+        nothing=NOTHING,
         deepest=worst.forecast.depth,
         runs=ours().runs,
         judged=sum(record.n for record in ours().records),

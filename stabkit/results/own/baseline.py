@@ -18,7 +18,7 @@ from typing import Any
 
 from stabkit.errors import UsageError
 from stabkit.results.own.judged import Judged
-from stabkit.results.own.verdict import FIRM, LOST, Said
+from stabkit.results.own.verdict import FIRM, STUCK, Said
 from stabkit.results.words import scientific
 
 SCHEMA = "stabkit-baseline/1"
@@ -174,7 +174,7 @@ def _worse(before: RateBaseline, now: RateBaseline) -> list[str]:
     found = []
     was, is_ = before.probability, now.probability
     later = FIRM.index(now.verdict) > FIRM.index(before.verdict)
-    if was is not None and is_ is not None and now.verdict not in LOST:
+    if was is not None and is_ is not None and now.verdict not in STUCK:
         later = was - is_ >= max(DROP, before.apart)
     if later:
         found.append(_beside(before, now))

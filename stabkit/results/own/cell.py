@@ -113,7 +113,7 @@ class Facts:
     """Updates until the rate is at its highest."""
     frequencies: float | None = None
     """The loss of who knows how often each answer comes and nothing else, nats; None where that is not known."""
-    order: float | None = None
+    entropy: float | None = None
     """The loss of who knows all that can be learnt, nats; None where that is not known."""
 
     bounded: float = 1.0

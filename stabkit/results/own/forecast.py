@@ -339,8 +339,9 @@ def scored(cell: ModelCell) -> bool:
 
 def _unscored(cell: ModelCell) -> list[str]:
     """Why there are no scores to read, or too few."""
-    guess, table = cell.facts.guess, cell.records.get("scores")
-    if guess is None or table is None or not scored(cell):
+    guess = cell.facts.guess
+    if guess is None or not scored(cell):
         return [NO_SCORES]
+    table = cell.records["scores"]
     rows = table.at("rows")[0] if "rows" in table.sites else math.inf
     return [FEW_SCORES] if rows < LEAST_ROWS or guess.classes < LEAST_CLASSES else []

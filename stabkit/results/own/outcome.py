@@ -6,10 +6,9 @@
 mean of the deepest model's last LAST updates, each on a batch of its own. Of stabkit's own chain of words both are
 known. Of a loss of the user's own they are taken from the shallowest model probed beside it, at the same rate:
 `reference` is what it has come to; and a model whose predictions come true as often as they say loses H(mean p) − I, I
-the information that its scores hold on the input, and its mean prediction is the frequencies, so level ≈ its loss + I,
-from below where I is of few tokens or of other places than the loss.
-The words' limits are those of the trainings that the forecast was fitted on (`studies/own/training.py`, whose reference
-is a model of two blocks).
+the information that its scores hold on the input, and its mean prediction is the frequencies, so level ≈ its loss + I:
+too low where I is of few tokens, or of other places than the loss. The words' limits are those of the trainings that
+the forecast was fitted on (`studies/own/training.py`, whose reference is a model of two blocks).
 """
 
 from __future__ import annotations
@@ -29,8 +28,8 @@ LEAST = 150
 LAST = 16
 LEARNT, NOTHING = 0.5, 0.15
 """Of the way: at least so much is `trains`, at most so much `stuck`, what lies between `open`."""
-SHALLOW = 0.1
-"""Of the level: a reference that has fallen less below it has not learnt itself, and is none."""
+FALLEN = 0.1
+"""Of the level: what has fallen less below it has not learnt itself, and is no reference."""
 
 Outcome = Literal["trains", "open", "stuck"]
 
@@ -64,15 +63,15 @@ def trained(cells: Sequence[ModelCell]) -> ShortTraining | None:
     if updates < LEAST or any(not cell.facts.fresh or cell.facts.broke for cell in cells):
         return None
     loss, facts = _loss(cells, depths[-1]), cells[0].facts
-    known = facts.frequencies is not None and facts.order is not None
+    known = facts.frequencies is not None and facts.entropy is not None
     if not known and len(depths) < 2:
         return None
     shallowest = [cell for cell in cells if (cell.facts.depth or 0) == depths[0]]
-    reference = float(facts.order or 0.0) if known else _loss(cells, depths[0])
+    reference = float(facts.entropy or 0.0) if known else _loss(cells, depths[0])
     level = facts.frequencies if facts.frequencies is not None else reference + _information(shallowest)
-    if math.isnan(level):
+    if math.isnan(level) or (known and level - reference < FALLEN * level):  # so few words, or nothing to learn
         return None
-    learnt = level - reference >= SHALLOW * level
+    learnt = level - reference >= FALLEN * level
     way = (level - loss) / (level - reference) if learnt else None
     gone = way if way is not None else (level - loss) / level
     word: Outcome = "stuck" if gone <= NOTHING else "trains" if way is not None and way >= LEARNT else "open"

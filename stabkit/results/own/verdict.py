@@ -60,7 +60,7 @@ Said = Forecasted | Literal["trains", "stuck"]
 FIRM: tuple[Said, ...] = ("trains", "likely trains", "open", "out of range", "likely stuck", "stuck")
 """From the best to the worst."""
 FINE: tuple[Said, ...] = ("trains", "likely trains")
-LOST: tuple[Said, ...] = ("likely stuck", "stuck")
+STUCK: tuple[Said, ...] = ("likely stuck", "stuck")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
