@@ -28,8 +28,8 @@ ITEMS: tuple[Item, ...] = (
         name="Fig. 2",
         title="Exploding gradients are not the root cause",
         theirs="(a) Gradient norms of the top decoder layers at 18L-18L and (b) of the last layer from 6L-6L to "
-        "24L-24L: Post-LN-init's are larger than Post-LN's. (c) Validation loss at 18L-18L: Post-LN-init converges, "
-        "Post-LN does not.",
+        "24L-24L: Post-LN-init's are even larger than Post-LN's, in the last layer much larger. (c) Validation loss at "
+        "18L-18L: Post-LN-init converges, Post-LN does not.",
         scaled=f"{TINY}; 250 updates of 256 tokens at a constant rate, three seeds.",
         commands=(f"sweep --models post-ln,post-ln-init --depths 6,12,18,24 --seeds 0..2 {LONG}",),
         figures=("grad_start", "grad_last", "validation_loss"),
@@ -51,9 +51,10 @@ ITEMS: tuple[Item, ...] = (
         ),
         figures=("update", "ln_input", "grad_norm", "chain_order"),
         claims=(
-            *("order", "initialisation", "standstill", "warmup", "ln-growth", "ln-stable", "ln-size"),
+            *("order", "initialisation", "standstill", "ln-growth", "ln-stable", "ln-size"),
             *("vanishing", "vanishing-init"),
         ),
+        beside=("warmup", "smooth-init"),
     ),
     Item(
         key="fig4",

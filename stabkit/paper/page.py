@@ -60,9 +60,10 @@ def one(part: Part, command: str, indexed: bool) -> str:
     section = of_part(part)
     became = f"{part.item.name} {comes_out(section['verdict'], [part.item])}"
     if section["verdict"] == NOT_ALL:
-        held = sum(one.verdict == "holds" for one in section["claims"])
-        of = len(section["claims"]) + len(section["untested"])
-        became = f"{part.item.name}: {held} of {of} claims hold{'s' * (held == 1)} here, the rest cannot be decided"
+        words = [one.verdict for one in (*section["claims"], *section["untested"])]
+        held, open_ = words.count("holds"), [f"{words.count(word)} {word}" for word in ORDER[3:] if word in words]
+        of = f"{held} of {len(words)} claims hold{'s' * (held == 1)}"
+        became = f"{part.item.name}: {of} here; {', '.join(open_)}"
     first, *more = section["said"]
     if section["stopped"] and not part.runs:
         said = [f"{part.item.name} {'were' if part.item.many else 'was'} not run: {section['stopped']}", *more]

@@ -16,6 +16,7 @@ from torch import nn
 
 from stabkit.own.probe.built_model import seeded
 from stabkit.own.probe.learnable import Pictures, Words, classified, masked, next_token
+from stabkit.results.own.outcome import LEARNT, NOTHING
 from stabkit.streams import stream
 from studies.own.design import IMAGES, LENGTH, ROWS, UPDATES, Case
 from studies.own.models import Model, Shape
@@ -24,9 +25,6 @@ from studies.own.steppers import optimizers, ramps
 Word = Literal["trains", "stuck", "diverged", "unclear"]
 HELD_OUT, BATCHES = 1_000_000, 8
 """The step that held-out batches begin at, and how many there are."""
-LEARNT, NOTHING = 0.5, 0.15
-"""Of the way from the level of frequencies to a shallow reference: at least so much is `trains`, at most so much
-`stuck`; what lies between is trained as long again, and then unclear."""
 REFERENCE = 2
 """Blocks of the shallow reference."""
 CPU = torch.device("cpu")
@@ -103,7 +101,8 @@ def factory(case: Case, data: Path) -> Callable[[int], Any]:
 
 @dataclass(frozen=True)
 class Trained:
-    """What became of a training."""
+    """What became of a training: of the way from the level of frequencies to a shallow reference LEARNT or more is
+    `trains`, NOTHING or less `stuck`; what lies between is trained as long again, and then unclear."""
 
     word: Word
     updates: int

@@ -267,9 +267,10 @@ CASES: dict[str, Sides] = {
     "constant": (lambda r: grown(warm(r), D, 0.1), lambda r: grown(warm(r), D, 0.6)),
     "bound": (lambda r: grown(of(warm(r), D), D, -1.0), lambda r: grown(of(warm(r), D), D, 1.2)),
     "initialisation": (
-        lambda r: update(update(jumps(r, 9.0, 1.0), P, 2.0, 1, 16, 50), INIT, 1.0, 1, 16, 50),
-        lambda r: update(update(jumps(r, 9.0, 9.0), P, 2.0, 1, 16, 50), INIT, 1.9, 1, 16, 50),
+        lambda r: update(update(cold(r), P, 2.0, 1, 16, 50), INIT, 1.0, 1, 16, 50),
+        lambda r: update(update(cold(r), P, 2.0, 1, 16, 50), INIT, 1.9, 1, 16, 50),
     ),
+    "smooth-init": (lambda r: jumps(r, 9.0, 1.0), lambda r: jumps(r, 9.0, 9.0)),
     "standstill": (lambda r: still(r, 0.05), lambda r: still(r, 0.2)),
     "warmup": (lambda r: step_sizes(r, 1.0), lambda r: step_sizes(r, 9.0)),
     "order": (
@@ -324,12 +325,12 @@ CASES: dict[str, Sides] = {
         lambda r: reach(ablated(r, "trains", 0.79, beta_scale=0.25)),
     ),
     "without-deepnorm": (
-        lambda r: ablated(r, "diverged", 1.0, options={"alpha": "one"}),
+        lambda r: warmed(ablated(r, "diverged", 1.0, options={"alpha": "one"})),
         lambda r: ablated(r, "trains", 0.85, options={"alpha": "one"}),
     ),
     "without-init": (
         lambda r: reach(ablated(r, "trains", 0.82, options={"beta": "one"})),
-        lambda r: ablated(r, "stuck", 1.0, options={"beta": "one"}),
+        lambda r: warmed(ablated(r, "stuck", 1.0, options={"beta": "one"})),
     ),
     "top-gradient": (lambda r: scaled(r, 1.0), lambda r: scaled(r, 0.2)),
     "update-follows": (lambda r: scaled(r, 1.0), lambda r: scaled(r, 1.0, lambda a, b: a / b)),

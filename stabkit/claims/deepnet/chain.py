@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -34,17 +35,19 @@ from stabkit.claims.evidence import (
     numbers,
     shares,
 )
+from stabkit.figures.chain.chain_order import NEVER, first
 from stabkit.figures.chain.run_findings import LATER, WINDOW
 from stabkit.figures.shared.comparison import output_layers
 from stabkit.figures.shared.numbers import centre, chain, lowest_ratio
 from stabkit.figures.shared.points import LOWEST
 from stabkit.figures.shared.words import short
+from stabkit.results.chain import gradient_ratio
 from stabkit.results.outcome import GROWN, SEEN, VANISHED
 from stabkit.results.sites import main_sites
 from stabkit.storage.store import Run
 
 BEGAN = ClaimPart("start", "before any update")
-FALL = ClaimPart("fall", "fall in training")
+FALL = ClaimPart("fall", "fall after the explosion")
 FOLLOWED = 100
 """stabkit's choice: updates from which on what has not become large is not large."""
 LARGER = 1.25
@@ -103,20 +106,33 @@ def start(run: Run) -> float:
     return max(chain(run, "gradient_ratio_start"), LOWEST)
 
 
+def fall_after(run: Run) -> float:
+    """How many times lower than at the last reading before the update exploded (‖ΔF‖ beyond SATURATED of √(2d)) the
+    gradient's ratio comes from then on; NaN of a run whose update does not explode."""
+    exploded, table = first(run, "update"), run.records.get("grad_norm")
+    if table is None or exploded in (None, NEVER):
+        return math.nan
+    ratios, since = gradient_ratio(table), table.steps >= exploded
+    if not since.any() or since.all():
+        return math.nan
+    with np.errstate(invalid="ignore"):
+        return max(float(ratios[~since][-1]), LOWEST) / max(float(np.nanmin(ratios[since])), LOWEST)
+
+
+def _where_lost(number: Number, run: Run) -> float:
+    return number(run) if lowest_ratio(run) < VANISHED else math.nan
+
+
 def order(runs: Sequence[Run]) -> list[Measurement]:
-    """Of the runs that have lost their gradient at their lowest: its ratio before any update, and how far it falls."""
+    """Of the runs that have lost their gradient at their lowest: its ratio before any update, and how far it falls
+    once the update has exploded."""
     measurements = []
     for cell in cells(runs):
         if cell.decoder_layers >= DEEP and cell.warmup == 0:
-            began = cell.values(P, lambda run: start(run) if lowest_ratio(run) < VANISHED else math.nan)
-            lowest = cell.values(P, lowest_ratio)
-            for part, values, limit in (
-                (BEGAN, began, at_least(VANISHED, GONE)),
-                (FALL, {seed: began[seed] / lowest[seed] for seed in began}, TEN_FOLD),
-            ):
-                measurements.append(
-                    cell.measured(values, P, when=Spot(part.key, part.text), part=part, threshold=limit)
-                )
+            for part, number, limit in ((BEGAN, start, at_least(VANISHED, GONE)), (FALL, fall_after, TEN_FOLD)):
+                values = cell.values(P, partial(_where_lost, number))
+                when = Spot(part.key, part.text)
+                measurements.append(cell.measured(values, P, when=when, part=part, threshold=limit))
     return measurements
 
 
@@ -145,7 +161,7 @@ CLAIMS: tuple[Claim, ...] = (
         source="DeepNet §2",
         weight="central",
         test="Post-LN without warm-up, 18 layers or more, runs whose first/last decoder gradient ratio vanishes: that "
-        "ratio before any update, and how many times lower it falls",
+        "ratio before any update, and how many times lower it falls once ‖ΔF‖ is beyond half of √(2d)",
         threshold=at_least(VANISHED, GONE),
         parts=(BEGAN, FALL),
         tell=gradients,

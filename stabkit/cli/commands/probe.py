@@ -18,13 +18,14 @@ from stabkit.report.own.document import BaselineJson
 from stabkit.report.result import CoordinatesResult, ProbeResult
 from stabkit.results.own.forecast import ONE_BATCH, RATE, USUAL, scored
 from stabkit.results.own.judged import Judged
+from stabkit.results.own.outcome import ENOUGH
 from stabkit.results.own.verdict import FINE, STUCK, Verdict
 from stabkit.results.words import scientific
 from stabkit.running.probes import ProbeRequest
 
 RATES = "1e-4,3e-4,1e-3"
 """Rates that are proposed."""
-SHORT, BESIDE = 300, 6
+SHORT, BESIDE = ENOUGH, 6
 """Updates of a training that decides what a forecast leaves open, and the layers that its deepest is compared with
 where the loss is the user's own."""
 
@@ -169,7 +170,11 @@ def _trained(judged: Judged, worst: Verdict, asked: ProbeRequest) -> str | None:
         return None
     if not undecided or not facts.rate > 0 or not facts.fresh or not scored(deepest):
         return None
-    rate, steps, why = facts.rate, asked.steps * 2 if worst.trained else SHORT + facts.warmup // 2, "decides it"
+    rate, steps, why = (
+        facts.rate,
+        max(2 * asked.steps, SHORT) if worst.trained else SHORT + facts.warmup // 2,
+        "decides it",
+    )
     if worst.word == "stuck":
         usual = USUAL.get(next(iter(facts.optimizers), ""), 0.0)
         near = usual / 3 <= facts.rate <= 3 * usual

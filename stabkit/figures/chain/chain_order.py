@@ -149,7 +149,20 @@ def title(runs: Sequence[Run]) -> str:
     if not gone:
         return f"The lowest layer's gradient fell below its limit in {lost or 'none'} of {count}"
     later = f", and fell below it in {lost} more" if lost else ""
-    return f"The lowest layer's gradient was below its limit before any update in {gone} of {count}{later}"
+    whose, starts = f"in {gone} of {count}", _starts(runs)
+    if len(starts) < len(steps):
+        whose = f"in {sum(starts)} of {len(starts)} starts ({gone} of {count})"
+    return f"The lowest layer's gradient was below its limit before any update {whose}{later}"
+
+
+def _starts(runs: Sequence[Run]) -> list[bool]:
+    """Of each start whether no gradient arrives: runs that differ in their training alone share one."""
+    below = {}
+    for placed in shown(runs):
+        ratio = chain(placed.run, "gradient_ratio_start")
+        if not math.isnan(ratio):
+            below[placed.variant, placed.run.spec.depth, placed.run.spec.seed, ratio] = ratio < VANISHED
+    return list(below.values())
 
 
 def alt(frame: pd.DataFrame) -> str:

@@ -6,7 +6,7 @@ loss a depth, so that colours compare.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -78,8 +78,8 @@ def against(table: pd.DataFrame, labels: Sequence[str], share: Callable[[pd.Data
     return ", ".join(texts)
 
 
-ROUGHER = 0.1
-"""Of the second differences: so much more negative curvature, the median over seeds, is rougher."""
+ROUGHER, ALIKE = 0.1, 0.02
+"""Of the second differences: so much more negative curvature, the median over seeds, is rougher; less is none more."""
 
 
 def title(drawn: Landscape) -> str:
@@ -108,9 +108,21 @@ def rougher(table: pd.DataFrame, first: str, second: str) -> str:
         (True, True, False): f"{whose} is rougher at its own scale, not at {second}'s",
         (True, False, False): f"{whose} looks rougher only where each has its own scale",
         (True, True, True): f"{whose} is rougher than {second}'s at either's scale",
-        (False, False, False): f"{whose} is no rougher than {second}'s at either's scale",
+        (False, False, False): _not_clear(table, more, whose, first, second),
     }
     return sentences.get(at, f"Whether {whose} is rougher than {second}'s depends on the scale")
+
+
+def _not_clear(table: pd.DataFrame, more: Mapping[Ruler, Sequence[float]], whose: str, first: str, second: str) -> str:
+    """No ruler has ROUGHER more: no difference, or one that is too small to be said, with the shares where it is
+    largest."""
+    most = max((ruler for ruler, apart in more.items() if apart), key=lambda ruler: abs(float(np.median(more[ruler]))))
+    if abs(float(np.median(more[most]))) < ALIKE:
+        return f"{whose} is no rougher than {second}'s at either's scale"
+    by = table[table["ruler"] == most].groupby("label")["negative"].median()
+    shares = f"{percent(by[first])} against {percent(by[second])}"
+    scale = "at its own scale" if most.own else f"at {most.label}'s scale"
+    return f"{whose} is not clearly rougher than {second}'s: {shares} bend down {scale}"
 
 
 def _apart(table: pd.DataFrame, first: str, second: str) -> list[float]:

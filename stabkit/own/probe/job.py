@@ -34,6 +34,8 @@ from stabkit.version import __version__
 
 READ = 3
 """Of what is read of a model: the same model read by another version is another result."""
+ENDS = ["where it has learnt"]
+"""How a training that is to show an outcome ends."""
 NOTHING_TO_CHANGE = "does not apply to this model"
 
 
@@ -51,14 +53,15 @@ def _probed(
     tell: Callable[[dict[str, Any]], None],
     begin: float,
 ) -> dict[str, Any]:
-    topics = ONE_TOPIC if job["steps"] >= LEAST else TOPICS
+    shown = job["steps"] >= LEAST
+    topics = ONE_TOPIC if shown else TOPICS
     at = job["depth"], job["seed"], job["lr"], job["warmup"], job["width"]
     as_is = make(function, job["factory"], *at, topics=topics)
     made = changed(as_is, job["change"]) if job["change"] else as_is
     if made is None:
         raise UsageError(NOTHING_TO_CHANGE)
     names = ("factory", "depth", "width", "seed", "lr", "warmup", "steps", "blocks", "change", "ramped")
-    probe_id = key(job, made, [{name: job[name] for name in names}, PROBE_VERSION, READ])
+    probe_id = key(job, made, [{name: job[name] for name in names}, PROBE_VERSION, READ, *ENDS * shown])
     with shelf.held(probe_id, job.get("over", "")):
         if job["fresh"]:
             if probe_id in shelf:

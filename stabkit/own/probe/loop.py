@@ -18,6 +18,7 @@ training is what it is without us.
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -50,6 +51,7 @@ from stabkit.own.sublayers.reading import ResidualStream, States, logits
 from stabkit.results.own.cell import Broke, Facts, ModelCell, Sublayer
 from stabkit.results.own.guess import Guess
 from stabkit.results.own.measured import EVERY, RAMP
+from stabkit.results.own.outcome import LAST, LEAST, ends_at, recent
 from stabkit.results.records import Recorder, Table
 
 
@@ -101,13 +103,15 @@ def record(
     ramped: bool = False,
 ) -> ProbeRecord:
     """`steps` updates of the model, recorded; with `ramped` also those of the ramp, which a forecast needs, where
-    each has a batch of its own and there is a rate to raise. It ends early where the loss is not finite.
-    `tell(step, loss)`."""
+    each has a batch of its own and there is a rate to raise. It ends early where the loss is not finite, and where a
+    training that is to show an outcome has shown it (`results/own/outcome.py`). `tell(step, loss)`."""
     with run.untouched(made.model):
         stream = reading.found(made.model, made.call, pattern)
     training = _Training(made, stream, tell)
     size = usual_size(p for own in stream.sublayers for p in training.groups[own.name])
     usual, beyond = Recorder(), Recorder()
+    if steps >= LEAST:
+        training.until = ends_at(made.objective.frequencies, made.objective.entropy)
     finite = training.update(usual, 0, steps, readings(steps), made.schedule)
     peak = made.schedule.ahead(made.optimizers, training.rates)
     if ramped and finite and made.fresh and peak.rate > 0:
@@ -152,7 +156,10 @@ class _Training:
         self.rates: list[Rates] = []
         """Of every update, and of the one to come."""
         self.notes: tuple[str, ...] = ()
+        self.until: float | None = None
+        """The loss at which enough is seen; None: all updates are made."""
         self._taken, self._loss = 0, math.nan
+        self._recent: deque[float] = deque(maxlen=LAST)
 
     def climb(self, recorder: Recorder, step: int, peak: Peak) -> None:
         """The ramp, recorded from this step on. What the user's code raises on it because numbers grow large (GROWN)
@@ -191,6 +198,9 @@ class _Training:
                 finite = self._gradient(recorder, step, read, scores_only=scores_only)
                 if step == last or not finite:
                     return finite
+                if self._enough() and step + 1 < last:  # one more update, after which all is read
+                    last, read = step + 1, read | {step + 1}
+                    self.weights.hold()
                 for optimizer in made.optimizers:
                     optimizer.step()
                 schedule.step()
@@ -201,6 +211,11 @@ class _Training:
             for handle in handles:
                 handle.remove()
         return True
+
+    def _enough(self) -> bool:
+        self._recent.append(self._loss)
+        full = len(self._recent) == LAST
+        return full and self.until is not None and recent(list(self._recent)) <= self.until
 
     def _gradient(self, recorder: Recorder, step: int, read: frozenset[int], *, scores_only: bool) -> bool:
         """Everything at θ_step, and the gradient of the update that comes next; whether its loss is finite."""

@@ -33,7 +33,7 @@ from stabkit.results.own.forecast import (
 from stabkit.results.own.judged import Judged, judged
 from stabkit.results.own.link import NAMES, LinkVerdict
 from stabkit.results.own.measured import TOP, UPDATES
-from stabkit.results.own.outcome import LEAST, ShortTraining
+from stabkit.results.own.outcome import LEAST, NOTHING, SLOW, ShortTraining
 from stabkit.results.own.series import uneven
 from stabkit.results.own.verdict import Verdict
 from stabkit.results.words import fitting, law, scientific, updates
@@ -134,7 +134,7 @@ def _said(who: str, verdict: Verdict, *, several: bool) -> str:
     if verdict.broken:
         return f"{who}{where} does not train as it stands"
     if verdict.trained is not None:
-        return f"{OUTCOMES[verdict.trained.word].format(f'{who}{where}')}, {warm}: {_seen(verdict.trained)}"
+        return f"{_became(verdict.trained).format(f'{who}{where}')}, {warm}: {_seen(verdict.trained)}"
     if forecast.probability is None:
         return f"No forecast for {who}{where}: {unlike(forecast)}"
     p = probability(forecast.probability)
@@ -151,18 +151,36 @@ def _said(who: str, verdict: Verdict, *, several: bool) -> str:
 OUTCOMES = {"trains": "{} trains", "stuck": "{} is stuck", "open": "Whether {} trains is still open"}
 
 
+def _became(trained: ShortTraining) -> str:
+    """`{} is stuck`; where seeds differ `{} trains in 2 of 3 seeds`."""
+    if 0 < trained.learnt < len(trained.seeds):
+        return f"{{}} trains in {trained.learnt} of {len(trained.seeds)} seeds"
+    return OUTCOMES[trained.word]
+
+
 def _seen(trained: ShortTraining) -> str:
-    """`after 300 updates its loss is 1.53, 0.85 of the way from knowing frequencies alone (3.92) to knowing the order
-    (1.11)`; of a loss of the user's own `… to what 6 layers reach at this rate (1.39)`."""
-    loss = f"after {updates(trained.updates)} its loss is {trained.loss:.3g}"
+    """`after 187 updates its loss is 1.53, 0.6 of the way from knowing frequencies alone (3.92) to knowing the order
+    (1.11)`; of a loss of the user's own `… to what 6 layers reach at this rate (1.39)`; and what that word is worth."""
+    least = trained.least
+    whose = f"in seed {least.seed}, the least, it" if len(trained.seeds) > 1 else "its loss"
+    loss = f"after {updates(least.updates)} {whose} is {least.loss:.3g}"
     level = f"{'at least ' * trained.estimated}{trained.level:.3g}"
     other, best = f"{trained.reference_depth} layers", f"{trained.reference:.3g}"
-    if trained.way is None:
+    if least.way is None:
         return f"{loss}; knowing frequencies alone gives {level}, and {other} do no better ({best})"
-    way = f"{trained.way:.2g} of the way" if trained.way >= 0.005 else "none of the way"
+    way = f"{least.way:.2g} of the way" if least.way >= 0.005 else "none of the way"
     known = trained.reference_depth is None
     end = f"all that can be learnt ({best})" if known else f"what {other} reach at this rate ({best})"
-    return f"{loss}, {way} from knowing frequencies alone ({level}) to {end}; half of it counts as training"
+    return f"{loss}, {way} from knowing frequencies alone ({level}) to {end}; {_slow(least.updates, least.way)}"
+
+
+def _slow(updates_: int, way: float) -> str:
+    """Of one that has learnt nothing, how often such a one learns later; of all others what counts."""
+    known = [slow for slow in SLOW if slow.updates <= updates_]
+    if way > NOTHING or not known:
+        return "half of it counts as training"
+    slow = known[-1]
+    return f"{slow.late} of {slow.n} tested trainings that had learnt nothing after {updates(slow.updates)} did later"
 
 
 def in_short(judged: Judged) -> str:
@@ -370,7 +388,7 @@ class LinkCell(NamedTuple):
     number: str
 
 
-NOTHING = LinkCell("missing", "", "")
+EMPTY = LinkCell("missing", "", "")
 NONE = "–"
 """The word of a link that has no range to be held against."""
 WITHIN, OUTSIDE, FAILS = "usual", "unusual", "fails"
@@ -379,7 +397,7 @@ WITHIN, OUTSIDE, FAILS = "usual", "unusual", "fails"
 def _forecast(verdict: Verdict, deepest: bool) -> LinkCell:
     """Of the deepest, which alone has one."""
     if not deepest:
-        return NOTHING
+        return EMPTY
     if verdict.broken:
         return LinkCell("stuck", "does not train", "")
     p = verdict.forecast.probability

@@ -224,7 +224,7 @@ def _stream_of(stack: str, cells: Sequence[ModelCell], limits: Limits) -> LinkVe
 
 
 def _update(cells: Sequence[ModelCell]) -> LinkVerdict:
-    step = min(int(cell.records["update"].steps[-1]) for cell in cells)
+    step = _last(cells, "update")
     values = _by_seed(cells, lambda cell: cell.records["update"].value("state@relative", step))
     evidence, fit = _evidence(values), depth_fit(values)
     level = evidence[-1].value
@@ -256,11 +256,17 @@ def _shown(why: str, evidence: tuple[Evidence, ...], step: int, healthy: Healthy
     )  # fmt: skip
 
 
+def _last(cells: Sequence[ModelCell], probe: str) -> int:
+    """The last step at which all of them have a reading: one that has learnt ends before the others."""
+    steps = [set(cell.records[probe].steps.tolist()) for cell in cells]
+    return int(max(set.intersection(*steps)))
+
+
 def _tokens(cells: Sequence[ModelCell]) -> LinkVerdict:
     if any("token_cosine" not in cell.records for cell in cells):
         why = "no tokens were compared"
         return LinkVerdict(verdict="cannot tell", why=why, level=math.nan, limit=math.nan, step=0)
-    step = min(int(cell.records["token_cosine"].steps[-1]) for cell in cells)
+    step = _last(cells, "token_cosine")
     evidence = _means(_by_seed(cells, lambda cell: cell.records["token_cosine"].value("state", step)))
     level = evidence[-1].value
     why = f"after {updates(step)} the cosine between different tokens of the output is {level:.2f} on average"
