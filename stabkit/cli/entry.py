@@ -84,4 +84,5 @@ def meant(message: str) -> str:
         return message
     typed, names = found["typed"], (found["near"] or "").split(", ")
     near = difflib.get_close_matches(typed, names, n=1, cutoff=0.75)
-    return f"no option {typed}{f'; did you mean {near[0]}?' if near else ''}{found['rest']}"
+    then = f"did you mean {near[0]}?" if near else "--help lists what there is"
+    return f"no option {typed}; {then}{found['rest']}"

@@ -146,17 +146,17 @@ SINGULAR = {
     "reproduces": "reproduces",
     "does not reproduce": "does not reproduce",
     "in part": "reproduces in part",
-    "holds as far as decided": "holds as far as it is decided",
+    "holds where decided": "holds where it is decided",
 }
 PLURAL = {
     "reproduces": "reproduce",
     "does not reproduce": "do not reproduce",
     "in part": "reproduce in part",
-    "holds as far as decided": "hold as far as they are decided",
+    "holds where decided": "hold where they are decided",
 }
 
 
-NOT_ALL, NOT_WHOLLY = "holds as far as decided", ("in part", "does not reproduce")
+NOT_ALL, NOT_WHOLLY = "holds where decided", ("in part", "does not reproduce")
 
 
 def comes_out(verdict: str, items: Sequence[Item]) -> str:
@@ -178,10 +178,25 @@ def _around(sections: Sequence[Mapping[str, Any]], beyond: Left, command: str) -
             central[claim.verdict].append((claim.claim.sentence, key))
     return {
         "central": {word: own for word, own in central.items() if own},
+        "shared": _shared(sections),
         "keys": {item.key: item.name for item in BY_KEY.values()},
         "beyond": [(item, need, of_item(command, item)) for item, need in beyond],
         "not_here": NOT_HERE,
     }
+
+
+def _shared(sections: Sequence[Mapping[str, Any]]) -> str:
+    """`A claim of two items, such as “…” of Fig. 2 and Table 1, counts once above.`; "" where no two share one."""
+    held: dict[str, list[str]] = {}
+    for section in sections:
+        for finding in section["claims"]:
+            if finding.claim.weight == "central":
+                held.setdefault(finding.claim.sentence.rstrip("."), []).append(section["item"].name)
+    twice = {sentence: names for sentence, names in held.items() if len(names) > 1}
+    if not twice:
+        return ""
+    sentence, names = next(iter(twice.items()))
+    return f"A claim of several items, as “{sentence}” of {several(names, len(names) + 1)}, counts once above."
 
 
 @np.errstate(all="ignore")

@@ -25,7 +25,7 @@ from stabkit.storage.store import Run
 
 SAID = 2
 """Figures whose titles say what came out, before the claims."""
-COLOURS = {"reproduces": "holds", "holds as far as decided": "holds", "does not reproduce": "fails", "in part": "mixed"}
+COLOURS = {"reproduces": "holds", "holds where decided": "holds", "does not reproduce": "fails", "in part": "mixed"}
 """The colour of a claim in which an item's verdict is written; others in that of the untested."""
 EVERY: tuple[Picture[Any], ...] = (*FIGURES, *SURFACES)
 NAMED: Mapping[str, Picture[Any]] = {figure.name: figure for figure in EVERY}
@@ -71,14 +71,15 @@ def verdict(claims: Sequence[Finding]) -> str:
     if not decided:
         return next((word for word in ("undecided", "out of reach") if word in words), "drawn")
     if set(decided) == {"holds"}:
-        return "reproduces" if len(decided) == len(words) else "holds as far as decided"
+        return "reproduces" if len(decided) == len(words) else "holds where decided"
     return "does not reproduce" if set(decided) == {"fails"} else "in part"
 
 
 def by_weight(claims: Sequence[Finding]) -> str:
     """`central: 2 hold, 1 undecided · side: 1 fails`: how many of each weight came out how, what holds first."""
     counts = {weight: counted(claims, (weight,)) for weight in WEIGHTS}
-    return " · ".join(f"{weight}: {words}" for weight, words in counts.items() if words)
+    names = {"ours": "our readings"}
+    return " · ".join(f"{names.get(weight, weight)}: {words}" for weight, words in counts.items() if words)
 
 
 def _rank(finding: Finding) -> tuple[int, int]:

@@ -512,8 +512,27 @@ def test_a_claim_is_able_to_hold_and_able_to_fail(key: str, runs: Runs) -> None:
 
 
 def test_far_worse_is_not_slightly_worse_though_it_is_worse(runs: Runs) -> None:
-    lost = judge(EVERY["without-init"], ablated(runs, "stuck", 1.0, options={"beta": "one"}))
+    lost = judge(EVERY["without-init"], warmed(ablated(runs, "stuck", 1.0, options={"beta": "one"})))
     assert lost.verdict == "fails" and {place.verdict for place in lost.places} == {"holds", "fails"}
+
+
+@pytest.mark.parametrize(("key", "dropped"), [("without-deepnorm", "alpha"), ("without-init", "beta")])
+def test_a_constants_loss_is_not_judged_by_a_failure_without_the_papers_warm_up(key, dropped, runs: Runs) -> None:
+    found = judge(EVERY[key], ablated(runs, "stuck", 1.0, options={dropped: "one"}))
+    assert found.verdict == "out of reach" and "without warm-up, the harder case" in found.reason
+    trains = ablated(runs, "trains", 0.9, options={dropped: "one"})
+    assert judge(EVERY["without-deepnorm"], ablated(runs, "trains", 0.9, options={"alpha": "one"})).verdict == "fails"
+    assert verdict(EVERY["without-init"], reach(trains)) != "untested" or dropped == "alpha"
+
+
+def test_a_gradient_that_falls_before_the_update_explodes_does_not_fall_after_it(runs: Runs) -> None:
+    late = update(cold(runs, P), P, 0.01, *range(1, 16))
+    late = update(late, P, 9.0, 16)
+    before = ratio(ratio(late, P, 0.5), P, 1e-4, lambda step: step >= 1)
+    after = ratio(ratio(late, P, 0.5), P, 1e-4, at(16))
+    assert verdict(EVERY["order"], before) == "mixed" and verdict(EVERY["order"], after) == "holds"
+    never = update(before, P, 0.01, 16)
+    assert verdict(EVERY["order"], never) == "undecided", "without an explosion only the start is told"
 
 
 @pytest.mark.parametrize("key", ["ln-growth", "ln-size"])

@@ -32,7 +32,10 @@ def test_an_option_that_is_nearly_there_is_named():
     typed = "No such option: --depth (Possible options: --data, --depths, --dropout)"
     assert meant(typed) == "no option --depth; did you mean --depths?"
     assert meant("No such option: --seed (Possible options: --seeds, --shard, --steps)").endswith("--seeds?")
-    assert meant("No such option: --xyz") == "no option --xyz" and meant("Missing argument") == "Missing argument"
+    assert (
+        meant("No such option: --xyz") == "no option --xyz; --help lists what there is"
+        and meant("Missing argument") == "Missing argument"
+    )
 
 
 def test_a_factory_is_a_module_or_a_file():

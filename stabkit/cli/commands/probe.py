@@ -164,24 +164,23 @@ def _trained(judged: Judged, worst: Verdict, asked: ProbeRequest) -> str | None:
     rate or a tenth. None where a loss of the user's own has no shallower model to be compared with."""
     deepest = max((cell for cell in judged.cells if cell.facts.lr == worst.lr), key=lambda own: own.facts.depth or 0)
     facts = deepest.facts
-    shallow = min(BESIDE, (facts.depth or 0) // 2)
+    own = facts.frequencies is None
+    shallow = min(BESIDE, (facts.depth or 0) // 2) if own else 0
     undecided = worst.word in ("open", "stuck") or worst.forecast.axes == (RATE,)
-    if facts.frequencies is None and shallow < 1:
+    if own and shallow < 1:
         return None
     if not undecided or not facts.rate > 0 or not facts.fresh or not scored(deepest):
         return None
-    rate, steps, why = (
-        facts.rate,
-        max(2 * asked.steps, SHORT) if worst.trained else SHORT + facts.warmup // 2,
-        "decides it",
-    )
+    rate, why = facts.rate, ""
+    steps = max(2 * asked.steps, SHORT) if worst.trained else SHORT + facts.warmup // 2
     if worst.word == "stuck":
         usual = USUAL.get(next(iter(facts.optimizers), ""), 0.0)
         near = usual / 3 <= facts.rate <= 3 * usual
-        rate, why = (facts.rate / 10, "a tenth of the rate") if near or not usual else (usual, "the usual rate")
+        rate, why = (facts.rate / 10, ", a tenth of the rate") if near or not usual else (usual, ", the usual rate")
         steps = asked.steps
     lr = f" --lr {scientific(rate)}" if worst.lr or worst.word == "stuck" else ""
     warmup = f" --warmup {asked.warmup}" if asked.warmup else ""
     depths = f" --depths {f'{shallow},' if shallow else ''}{facts.depth}" if facts.depth is not None else ""
     given = f"{depths}{lr}{warmup} --steps {steps} --seeds {asked.seeds[0]}"
-    return f"stabkit probe {asked.factory}{given}  # a short training: {why}"
+    ends = ", which ends where it has learnt" if not own and not why else ""
+    return f"stabkit probe {asked.factory}{given}  # a short training{why}{ends}"

@@ -78,7 +78,7 @@ def against(table: pd.DataFrame, labels: Sequence[str], share: Callable[[pd.Data
     return ", ".join(texts)
 
 
-ROUGHER, ALIKE = 0.1, 0.02
+ROUGHER, ALIKE = 0.1, 0.03
 """Of the second differences: so much more negative curvature, the median over seeds, is rougher; less is none more."""
 
 
@@ -108,8 +108,9 @@ def rougher(table: pd.DataFrame, first: str, second: str) -> str:
         (True, True, False): f"{whose} is rougher at its own scale, not at {second}'s",
         (True, False, False): f"{whose} looks rougher only where each has its own scale",
         (True, True, True): f"{whose} is rougher than {second}'s at either's scale",
-        (False, False, False): _not_clear(table, more, whose, first, second),
     }
+    if at == (False, False, False):
+        return _not_clear(table, more, whose, first, second)
     return sentences.get(at, f"Whether {whose} is rougher than {second}'s depends on the scale")
 
 

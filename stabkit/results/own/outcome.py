@@ -42,7 +42,7 @@ Outcome = Literal["trains", "open", "stuck"]
 
 
 class Slow(NamedTuple):
-    """Of `n` trainings that had learnt nothing after so many updates, how many had LEARNT when they had twice ENOUGH."""
+    """Of `n` trainings that had learnt nothing after so many updates, how many had LEARNT after twice ENOUGH."""
 
     updates: int
     late: int
