@@ -227,11 +227,11 @@ ITEMS: tuple[Item, ...] = (
         title="Without DeepNorm, without its initialisation",
         theirs="18L-18L on WMT-14 En-Fr: 42.4 BLEU; without DeepNorm (α = 1) it diverges; without the initialisation "
         "(β = 1) 42.2.",
-        scaled=f"{TINY}; 250 updates of 256 tokens at 2e-3, with a warm-up of 150 updates and without; also without at "
-        "twice the rate, because α = 1 may diverge only at some rates; three seeds.",
+        scaled=f"{TINY}; 250 updates of 256 tokens at 2e-3 and at twice that, because α = 1 may diverge only at some "
+        "rates, with a warm-up of 150 updates and without; three seeds.",
         commands=(
             "ablate --max-tokens 256 --alpha-scale 1 --drop deepnorm,init --seeds 0..2",
-            "ablate --max-tokens 256 --alpha-scale 1 --drop deepnorm,init --drop-warmup 0 --lr 4e-3 --seeds 0..2",
+            "ablate --max-tokens 256 --alpha-scale 1 --drop deepnorm,init --lr 4e-3 --seeds 0..2",
         ),
         figures=("table11", "validation_loss"),
         claims=("without-deepnorm", "without-init"),

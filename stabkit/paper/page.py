@@ -186,7 +186,7 @@ def _around(sections: Sequence[Mapping[str, Any]], beyond: Left, command: str) -
 
 
 def _shared(sections: Sequence[Mapping[str, Any]]) -> str:
-    """`A claim of two items, such as “…” of Fig. 2 and Table 1, counts once above.`; "" where no two share one."""
+    """`A claim of several items, as “…” of Fig. 2 and Table 1, counts once in the headline.`; "" without."""
     held: dict[str, list[str]] = {}
     for section in sections:
         for finding in section["claims"]:
@@ -196,7 +196,9 @@ def _shared(sections: Sequence[Mapping[str, Any]]) -> str:
     if not twice:
         return ""
     sentence, names = next(iter(twice.items()))
-    return f"A claim of several items, as “{sentence}” of {several(names, len(names) + 1)}, counts once above."
+    return (
+        f"A claim of several items, as “{sentence}” of {several(names, len(names) + 1)}, counts once in the headline."
+    )
 
 
 @np.errstate(all="ignore")

@@ -37,25 +37,21 @@ def rough(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def title(drawn: Landscape) -> str:
-    """Whether the one method's cuts are rougher than the other's, at whose scale, at the first depth."""
-    table = rough(select(drawn))
-    labels = list(dict.fromkeys(table["label"]))
-    if len(labels) != 2:
+    """Whether the one method's cuts are rougher than the other's, at whose scale, at the deepest depth with both."""
+    where, table = landscape.deepest(rough(select(drawn)))
+    if not len(table):
         return "How rough the loss is along random directions"
-    return f"Along cuts {landscape.rougher(table[table['depth'] == table['depth'].iloc[0]], *labels)}"
+    along = f"{where}along cuts" if where else "Along cuts"
+    return f"{along} {landscape.rougher(table, *dict.fromkeys(table['label']))}"
 
 
 def shares(frame: pd.DataFrame) -> str:
-    """The two methods' shares of negative curvature under each ruler at the first depth: mean over directions, median
-    over seeds; "" of one method."""
-    table = rough(frame)
-    labels, depth = list(dict.fromkeys(table["label"])), table["depth"].iloc[0]
-    told = landscape.against(
-        table[table["depth"] == depth],
-        labels,
-        lambda rows: rows.groupby(["label", "seed"])["negative"].mean().groupby("label").median(),
-    )
-    return f"negative curvature, {labels[0]} against {labels[1]} at {depth}: {told}" if told else ""
+    """The two methods' shares of negative curvature under each ruler: mean over directions, median over seeds."""
+
+    def mean(rows: pd.DataFrame) -> pd.Series[float]:
+        return rows.groupby(["label", "seed"])["negative"].mean().groupby("label").median()
+
+    return landscape.shares_of(rough(frame), mean)
 
 
 def alt(frame: pd.DataFrame) -> str:

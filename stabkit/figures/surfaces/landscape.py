@@ -83,11 +83,19 @@ ROUGHER, ALIKE = 0.1, 0.03
 
 
 def title(drawn: Landscape) -> str:
-    """Whether one method's surface is rougher than the other's, and at whose scale, at the first depth with both."""
-    for _, table in rough(every(drawn)).groupby("depth", sort=False):
-        if len(labels := list(dict.fromkeys(table["label"]))) == 2:
-            return rougher(table, *labels)
-    return "The loss around the weights"
+    """Whether one method's surface is rougher than the other's, and at whose scale, at the deepest depth with both."""
+    where, table = deepest(rough(every(drawn)))
+    return where + rougher(table, *dict.fromkeys(table["label"])) if len(table) else "The loss around the weights"
+
+
+def deepest(table: pd.DataFrame) -> tuple[str, pd.DataFrame]:
+    """The rows of the deepest depth that has two methods, and `At 50L-50L ` where there are others; none without."""
+    depths = list(dict.fromkeys(table["depth"]))
+    for depth in reversed(depths):
+        own = table[table["depth"] == depth]
+        if own["label"].nunique() == 2:
+            return (f"At {depth} " if len(depths) > 1 else ""), own
+    return "", table.iloc[:0]
 
 
 def rougher(table: pd.DataFrame, first: str, second: str) -> str:
@@ -137,13 +145,19 @@ def _clear(apart: Sequence[float]) -> bool:
 
 
 def shares(frame: pd.DataFrame) -> str:
-    """`27% against 0% by each one's own directions, …`: the shares of two methods, medians over seeds, at the first
-    depth that has both; "" elsewhere."""
-    for depth, table in rough(frame).groupby("depth", sort=False):
-        labels = list(dict.fromkeys(table["label"]))
-        if told := against(table, labels, lambda rows: rows.groupby("label")["negative"].median()):
-            return f"negative curvature, {labels[0]} against {labels[1]} at {depth}: {told}"
-    return ""
+    """`27% against 0% by each one's own directions, …`: the shares of two methods, medians over seeds, at every depth
+    that has both; "" where none has."""
+    return shares_of(rough(frame), lambda rows: rows.groupby("label")["negative"].median())
+
+
+def shares_of(table: pd.DataFrame, share: Callable[[pd.DataFrame], pd.Series[float]]) -> str:
+    """The same of a table of `rough`, by any mean over what it holds of a method."""
+    told = []
+    for depth, own in table.groupby("depth", sort=False):
+        labels = list(dict.fromkeys(own["label"]))
+        if shares := against(own, labels, share):
+            told.append(f"{labels[0]} against {labels[1]} at {depth}: {shares}")
+    return f"negative curvature, {'; '.join(told)}" if told else ""
 
 
 def alt(frame: pd.DataFrame) -> str:
