@@ -118,7 +118,7 @@ def in_short(searched: RatesSearched) -> str:
         return fitting(answer(searched), f"{cases[0].label}'s best rate {what[cases[0].verdict]} {where}.")
     by = {verdict: [case.label for case in cases if case.verdict == verdict] for verdict in WHAT}
     whole = [IN_SHORT[verdict].format(_named(labels)) for verdict, labels in by.items() if labels]
-    counted = [IN_SHORT[verdict].format(len(labels)) for verdict, labels in by.items() if labels]
+    counted = [IN_SHORT[verdict].format(f"{len(labels)} of {len(cases)}") for verdict, labels in by.items() if labels]
     forms = (whole, [whole[0], *counted[1:]], counted)
     return fitting(*(f"{where.capitalize()} {'; '.join(some)}." for some in forms))
 
@@ -143,6 +143,8 @@ def _said(case: Transfer, left: int) -> str:
     first, last = case.valleys[0], case.valleys[-1]
     where = _where(case)
     if case.verdict == "carries":
+        if case.regret is not None and not any((case.regret.value, case.regret.low, case.regret.high)):
+            return f"{case.label}'s best rate carries {where}: {_rung(first)} is the best rate at {last.size} too"
         return (
             f"{case.label}'s best rate carries {where}: keeping {_rung(first)} loses {_interval(case.regret)} nats at "
             f"{last.size}, no more than noise ({short(case.threshold)})"

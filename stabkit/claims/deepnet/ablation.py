@@ -30,6 +30,7 @@ from stabkit.claims.quality import too_short
 from stabkit.figures.ablation import boundary
 from stabkit.figures.shared import scales
 from stabkit.figures.shared.comparison import Condition, conditions, output_layers
+from stabkit.figures.shared.words import listed
 from stabkit.methods import variant
 from stabkit.results.intervals import wilson
 from stabkit.results.line import log_slope
@@ -66,10 +67,10 @@ def without(dropped: str) -> Find:
             base, other = by.get(PUBLISHED, {}), by.get((1.0, 1.0, f"{dropped}=one"), {})
             if seeds := _compared(base, other):
                 values = {seed: float(fails(other[seed])) for seed in seeds}
-                more = [other[seed].outcome.validation_loss - base[seed].outcome.validation_loss for seed in seeds]
-                trained = [nat for seed, nat in zip(seeds, more, strict=True) if not values[seed]]
-                ends = f"; the others end {nats(statistics.median(trained))} from it" if trained else ""
-                told = f"{_outcomes(other, seeds)}{ends}"
+                kept = [seed for seed in seeds if not values[seed]]
+                more = [other[seed].outcome.validation_loss - base[seed].outcome.validation_loss for seed in kept]
+                ends = f"who train end {nats(statistics.median(more))} beside DeepNorm" if kept else ""
+                told = listed(_outcomes(other, seeds), ends)
                 run, beyond = base[seeds[0]], _cold(other, seeds)
                 measurements.append(measured([run], values, where, apart=apart, beside=told, beyond=beyond))
         return measurements
@@ -92,9 +93,11 @@ def _cold(runs: Mapping[int, Run], seeds: Sequence[int]) -> str:
 
 
 def _outcomes(runs: Mapping[int, Run], seeds: Sequence[int]) -> str:
-    """`2 stuck, 1 trains`."""
+    """`2 stuck, 1 trains`, `3 train`."""
     words = [runs[seed].outcome.word for seed in seeds]
-    return ", ".join(f"{words.count(word)} {word}" for word in dict.fromkeys(words))
+    many = {"trains": "train"}
+    counts = {word: words.count(word) for word in words}
+    return ", ".join(f"{count} {many.get(word, word) if count > 1 else word}" for word, count in counts.items())
 
 
 def _changed(
@@ -118,7 +121,7 @@ def _changed(
             for part, threshold in parts:
                 if values:
                     run, told = base[seeds[0]], _outcomes(other, seeds)
-                    short = too_short([run.spec]) if quality and "trains" in told else ""
+                    short = too_short([run.spec]) if quality and "train" in told else ""
                     measurements.append(
                         measured(
                             [run],

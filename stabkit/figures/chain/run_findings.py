@@ -134,7 +134,7 @@ def least_gradient(runs: Sequence[Run], frame: pd.DataFrame) -> str:
 
 def receives(least: Any) -> str:
     """One row of `ratios` in words."""
-    amount = f"{short(least.ratio, 1)} of" if least.ratio > 0 else "nothing of"
+    amount = f"{short(least.ratio)} of" if least.ratio > 0 else "nothing of"
     where = f"{least.depth} ({least.condition})" if least.condition else least.depth
     stack = output_stack([least.decoder_layers])
     return f"{least.label}'s lowest {stack} layer receives {amount} the top layer's gradient at {where}"

@@ -199,6 +199,14 @@ def empty(reason: str) -> EmptyFigure:
         return EmptyFigure(reason)
 
 
+WITHIN: dict[float, tuple[float, ...]] = {
+    0.5: (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8),
+    1.0: (1, 2, 3, 5, 7),
+    math.inf: (1, 2, 5),
+}
+"""{decades that an axis spans at most: where within one its ticks stand}."""
+
+
 def log_axis(axes: Axes, which: Literal["x", "y"], low: float, high: float, ticks: Sequence[float] = ()) -> None:
     """A logarithmic axis from `low` to `high`, ticks written 0.01 and 10⁻⁷; given ticks replace the decades."""
     axis = axes.xaxis if which == "x" else axes.yaxis
@@ -208,8 +216,9 @@ def log_axis(axes: Axes, which: Literal["x", "y"], low: float, high: float, tick
         axis.set_major_locator(FixedLocator(list(ticks)))
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.4g}"))
     else:
-        narrow = which == "y" and _log(high) - _log(low) < 2.5
-        within = (1, 2, 3, 5, 7) if _log(high) - _log(low) < 1 else (1, 2, 5)
+        span = _log(high) - _log(low)
+        narrow = which == "y" and span < 2.5
+        within = next(places for widest, places in WITHIN.items() if span < widest)
         axis.set_major_locator(LogLocator(10, subs=within if narrow else (1,), numticks=12 if narrow else 7))
         axis.set_major_formatter(FuncFormatter(lambda value, _: decade(value)))
     axis.set_minor_locator(NullLocator())

@@ -102,7 +102,7 @@ def title(runs: Sequence[Run]) -> str:
     name = _name(best.iloc[0])
     many = f"{above} of {others} others" if others > 1 else "the other" if above else "no other"
     beyond = f" (the best {others + 1} of {best['systems'].iloc[0]})" if best["systems"].iloc[0] > others + 1 else ""
-    return f"{name} has the highest BLEU, {best['bleu'].iloc[0]:.1f}: significantly above {many}{beyond}"
+    return f"Of all {name} has the highest BLEU, {best['bleu'].iloc[0]:.1f}: significantly above {many}{beyond}"
 
 
 def _name(row: pd.Series[Any]) -> str:

@@ -77,7 +77,7 @@ def test_the_title_says_how_many_the_best_is_above() -> None:
     runs = [system("admin", 6, 0.5), system("admin", 18, 0.7), system("deepnorm", 18, 0.95)]
     score = runs[2].translations[0].score.bleu
     assert significance.title(runs) == (
-        f"DeepNorm 18L-18L has the highest BLEU, {score:.1f}: significantly above 2 of 2 others"
+        f"Of all DeepNorm 18L-18L has the highest BLEU, {score:.1f}: significantly above 2 of 2 others"
     )
     assert significance.title(runs[1:]).endswith("significantly above the other")
     nothing = [system("admin", n, 0.0) for n in (6, 18)]
