@@ -234,6 +234,11 @@ def _css(text: str) -> str:
     return re.sub(r"\s*([:;])\s*", r"\1", text).strip(";")
 
 
+def _begins(element: ET.Element) -> float:
+    """Where a panel begins, from above; what is none begins at the top."""
+    return float(element.get("data-panel", "0 0").split()[1])
+
+
 def sketch(picture: str) -> str:
     """The page's picture as a thumbnail: its lines and areas without a word, the ids its own, hidden from who hears the
     page."""
@@ -245,7 +250,10 @@ def sketch(picture: str) -> str:
     for element in list(root.iter()):
         element[:] = [part for part in element if part.tag != f"{SVG}g" or len(part)]
     x, y, width, height = (float(part) for part in root.attrib["viewBox"].split())
-    root.attrib = {"viewBox": f"{x:g} {y:g} {width:g} {min(height, TALL * width):g}", "aria-hidden": "true"}
+    end = min(height, TALL * width)
+    for element in list(root.iter()):
+        element[:] = [part for part in element if _begins(part) < y + end]  # what lies below the thumbnail
+    root.attrib = {"viewBox": f"{x:g} {y:g} {width:g} {end:g}", "aria-hidden": "true"}
     digest = hashlib.sha256(picture.encode()).hexdigest()[:6]  # two pages may have a picture of one name
     ids = {element.attrib["id"]: f"s{digest}-{i}" for i, element in enumerate(root.iter()) if "id" in element.attrib}
     for element in root.iter():
