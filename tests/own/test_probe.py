@@ -321,3 +321,15 @@ def test_a_mask_is_found_by_place_and_by_name():
     model, mask = models.Masked(), torch.ones(2, 3, dtype=torch.bool)
     for call in (Call((mask, mask), {}), Call((mask,), {"attention_mask": mask})):
         assert list(masks(model, call)) == ["attention_mask"]
+
+
+def test_a_short_training_ends_where_it_has_learnt_and_is_read_there():
+    found = cell("alone", 2, lr=3e-3, steps=600)
+    (last,) = {int(found.records[name].steps[-1]) for name in ("loss", "update", "gradient", "delta", "scores")}
+    assert found.facts.steps == 600 and 16 < last < 590, "two layers learn a chain of words before that"
+    seen = verdict([found]).trained
+    assert seen is not None and seen.word == "trains" and seen.updates == last
+    assert found.records["delta"].value("outside@relative", last) > 0, "the last step was held against the one before"
+    whole = cell("alone", 2, lr=3e-3, steps=16)
+    (updates,) = {int(whole.records[name].steps[-1]) for name in ("loss", "update")}
+    assert updates == 16
