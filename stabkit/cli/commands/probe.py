@@ -25,9 +25,9 @@ from stabkit.running.probes import ProbeRequest
 
 RATES = "1e-4,3e-4,1e-3"
 """Rates that are proposed."""
-SHORT, BESIDE = ENOUGH, 6
-"""Updates of a training that decides what a forecast leaves open, and the layers that its deepest is compared with
-where the loss is the user's own."""
+SHORT, BESIDE, PAIR = ENOUGH, 6, 2
+"""Updates of a training that decides what a forecast leaves open, the layers that its deepest is compared with where
+the loss is the user's own, and its seeds: two on two cores take as long as one."""
 
 
 def probe(invocation: Invocation) -> None:
@@ -181,6 +181,7 @@ def _trained(judged: Judged, worst: Verdict, asked: ProbeRequest) -> str | None:
     lr = f" --lr {scientific(rate)}" if worst.lr or worst.word == "stuck" else ""
     warmup = f" --warmup {asked.warmup}" if asked.warmup else ""
     depths = f" --depths {f'{shallow},' if shallow else ''}{facts.depth}" if facts.depth is not None else ""
-    given = f"{depths}{lr}{warmup} --steps {steps} --seeds {asked.seeds[0]}"
+    seeds = ",".join(map(str, asked.seeds[:PAIR]))
+    given = f"{depths}{lr}{warmup} --steps {steps} --seeds {seeds}"
     ends = ", which ends where it has learnt" if not own and not why else ""
     return f"stabkit probe {asked.factory}{given}  # a short training{why}{ends}"
