@@ -250,3 +250,9 @@ def _together(norms: NDArray[np.float64]) -> NDArray[np.float64]:
     squares = np.where(np.isnan(norms), 0.0, norms) ** 2
     total: NDArray[np.float64] = np.where(np.isnan(norms).all(axis=1), np.nan, np.sqrt(squares.sum(axis=1)))
     return total
+
+
+def last_of_all(cells: Sequence[ModelCell], probe: str) -> int:
+    """The last step at which all of them have a reading: one that has learnt ends before the others."""
+    steps = [set(cell.records[probe].steps.tolist()) for cell in cells]
+    return int(max(set.intersection(*steps)))

@@ -41,7 +41,7 @@ import numpy as np
 from stabkit.results.depth_fit import depth_fit, geometric
 from stabkit.results.forecast.logistic import Word as Forecasted
 from stabkit.results.line import too_few
-from stabkit.results.own.cell import ModelCell
+from stabkit.results.own.cell import ModelCell, last_of_all
 from stabkit.results.own.forecast import RATE, Healthy, OwnForecast, OwnForecastJson, forecast, ours
 from stabkit.results.own.link import Evidence, LinkJson, LinkVerdict, Word, worst
 from stabkit.results.own.measured import TOP, UPDATES, loss_fall, ramp_information
@@ -224,7 +224,7 @@ def _stream_of(stack: str, cells: Sequence[ModelCell], limits: Limits) -> LinkVe
 
 
 def _update(cells: Sequence[ModelCell]) -> LinkVerdict:
-    step = _last(cells, "update")
+    step = last_of_all(cells, "update")
     values = _by_seed(cells, lambda cell: cell.records["update"].value("state@relative", step))
     evidence, fit = _evidence(values), depth_fit(values)
     level = evidence[-1].value
@@ -256,17 +256,11 @@ def _shown(why: str, evidence: tuple[Evidence, ...], step: int, healthy: Healthy
     )  # fmt: skip
 
 
-def _last(cells: Sequence[ModelCell], probe: str) -> int:
-    """The last step at which all of them have a reading: one that has learnt ends before the others."""
-    steps = [set(cell.records[probe].steps.tolist()) for cell in cells]
-    return int(max(set.intersection(*steps)))
-
-
 def _tokens(cells: Sequence[ModelCell]) -> LinkVerdict:
     if any("token_cosine" not in cell.records for cell in cells):
         why = "no tokens were compared"
         return LinkVerdict(verdict="cannot tell", why=why, level=math.nan, limit=math.nan, step=0)
-    step = _last(cells, "token_cosine")
+    step = last_of_all(cells, "token_cosine")
     evidence = _means(_by_seed(cells, lambda cell: cell.records["token_cosine"].value("state", step)))
     level = evidence[-1].value
     why = f"after {updates(step)} the cosine between different tokens of the output is {level:.2f} on average"
