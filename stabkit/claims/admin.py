@@ -26,7 +26,7 @@ from stabkit.claims.base import (
     signed,
 )
 from stabkit.claims.deepnet.chain import GONE, gradients
-from stabkit.claims.evidence import ClaimCell, cells, fails_but_other_trains, from_layers, over, shares, trains
+from stabkit.claims.evidence import COLD, ClaimCell, cells, fails_but_other_trains, from_layers, over, shares, trains
 from stabkit.claims.quality import LONG, SHORT, compared, loss, too_short
 from stabkit.figures.shared import share
 from stabkit.figures.shared.comparison import Condition
@@ -41,7 +41,6 @@ P, ADMIN, PRE = "post-ln", "admin", "pre-ln"
 DEEP, DEEPEST = 18, 60
 NO_WARMUP = "stabkit sweep --depths 18 --steps 250 --warmup 0 --seeds 0..4"
 RESET = "a norm after every sum resets the variance to 1: nothing can compound"
-COLD = "without warm-up, the harder case; the paper warms up for 4,000 updates and more"
 PARTS = (ClaimPart("18-to-49", "18 to 49 layers"), ClaimPart("50-to-60", "50 to 60 layers"))
 BEYOND = f"deeper than the paper's {DEEPEST} layers"
 

@@ -182,6 +182,14 @@ def numbers(number: Number, method: str, other: str | None = None, **more: Any) 
     return over_cells(lambda cell: cell.ratio(method, other, number), method, other, **more)
 
 
+COLD = "without warm-up, the harder case; the paper warms up for 4,000 updates and more"
+
+
+def cold(cell: ClaimCell, method: str) -> str:
+    """Why a failure of this method without warm-up decides nothing of a sentence on trainings with one; "" else."""
+    return COLD if cell.warmup == 0 and any(cell.share(fails, method).values()) else ""
+
+
 def shares(so: Callable[..., bool], *methods: str, **more: Any) -> Find:
     """Of every cell whether something is so of each seed's runs of these methods; the outcomes are told with it.
     `more`: `over_cells`."""

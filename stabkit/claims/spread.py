@@ -54,7 +54,7 @@ def told(claim: Claim, measurement: Measurement) -> str:
     return (
         f"one seed; five lie within {width}"
         if here
-        else f"one seed, which decides from {width} off the threshold on, twice the widest spread elsewhere"
+        else f"one seed, farther from the threshold than {width}, twice what five seeds spread elsewhere"
     )
 
 

@@ -3,14 +3,16 @@
 The paper gives BLEU on WMT-17 En-De, or "diverged", of one run a cell; "the same" hyper-parameters says its §5, 5e-4
 without norms and 1.5e-3 with them Table 5 of its first version. BLEU is `trains` here, "diverged" is `stuck` or
 `diverged`. A row says four things, one a depth: it holds when each was tested. ReZero's divergence the paper lays to
-half precision; single precision cannot show it. A tiny model after some hundred updates is not the paper's: what
-holds is the pattern or nothing.
+half precision; single precision cannot show it. The paper warms up: what fails without decides nothing; nor does what
+trains for a few hundred updates where the paper's diverged. A tiny model after some hundred updates is not the paper's:
+what holds is the pattern or nothing.
 """
 
 from __future__ import annotations
 
 from stabkit.claims.base import Claim, ClaimPart, Weight, share_claim
-from stabkit.claims.evidence import Find, fails, fates, over_cells, trains
+from stabkit.claims.evidence import ClaimCell, Find, cold, fails, fates, over_cells, trains
+from stabkit.claims.quality import too_short
 from stabkit.figures.shared.words import several
 from stabkit.methods import label
 
@@ -39,9 +41,17 @@ def _row(method: str, pattern: str) -> Find:
         method,
         where=lambda cell: cell.encoder_layers == cell.decoder_layers and cell.layers in good,
         beside=lambda cell: f"{fates(cell, method)}; paper: {'BLEU' if good[cell.layers] else 'diverged'}",
-        beyond=lambda cell: HALF if method == "rezero" and not good[cell.layers] else "",
+        beyond=lambda cell: _undecidable(cell, method, good[cell.layers]),
         part=lambda cell: _depth(cell.layers),
     )
+
+
+def _undecidable(cell: ClaimCell, method: str, good: bool) -> str:
+    """Why a cell of these runs says nothing of the paper's."""
+    if method == "rezero" and not good:
+        return HALF
+    went_well = not good and any(cell.share(trains, method).values())
+    return cold(cell, method) or (too_short([run.spec for run in cell.of(method)]) if went_well else "")
 
 
 def _depth(layers: int) -> ClaimPart:
@@ -69,7 +79,7 @@ CLAIMS: tuple[Claim, ...] = tuple(
         source="DeepNet §5, Table 1",
         weight=_weight(method),
         test="every depth of the row: share of the seeds that train where the paper gives BLEU, and are stuck or "
-        "diverge where it says diverged",
+        "diverge where it says diverged (a failure without warm-up, which is harder, decides nothing)",
         find=_row(method, pattern),
         needs=f"{label(method, {})} at 6, 18, 50 or 100 layers a side, long enough to be judged",
         command=COMMAND,

@@ -210,8 +210,8 @@ CLAIMS: tuple[Claim, ...] = (
         sentence="With depth Post-LN's model update explodes; DeepNet's does not.",
         source="DeepNet §3.3, Fig. 4",
         weight="central",
-        test="exponents of ‖ΔF‖ ∝ N^p at update 16, over 6 to 50 layers: Post-LN's minus DeepNorm's (minus "
-        "0 where DeepNorm's falls)",
+        test="exponents of ‖ΔF‖ ∝ N^p at update 16, over 6 to 50 layers: Post-LN's minus DeepNorm's (which "
+        "counts as 0 where it falls)",
         threshold=at_least(0.25, "stabkit's choice: 1.7 times the growth over 6 to 50 layers"),
         scale="difference",
         tell=signed,

@@ -263,7 +263,7 @@ def why(verdict: Verdict) -> str:
     failing = [verdict.links[name] for name in verdict.failing]
     if failing:
         return "; ".join(link.why for link in failing[:2])
-    if verdict.word not in ("likely stuck", "open"):
+    if verdict.trained is not None or verdict.word not in ("likely stuck", "open"):
         return ""
     odd = [(link.healthy, link) for link in verdict.links.values() if link.healthy and beside(link.healthy)]
     scores = verdict.scores
