@@ -75,7 +75,7 @@ def claims() -> Iterator[str]:
     yield "seeds. The claim's verdict counts its settings: "
     yield "**holds**, **fails**, **mixed**, **undecided** (these runs cannot tell), **out of reach** (no number of "
     yield "seeds would do: their scale, length or setting is another), **untested**. What each became stands on the "
-    yield "[pages of the papers](../reports/paper/index.html), and of the main ones with more seeds, rates and tasks in "
+    yield "[pages of the papers](../reports/paper/index.html), and of the main ones with more seeds, rates, tasks in "
     yield "[findings](findings.md): there an interval over "
     yield "seeds must lie on one side, which decides less often.\n"
     for weight, title in (
