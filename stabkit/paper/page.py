@@ -22,7 +22,7 @@ from stabkit.figures.shared.words import several
 from stabkit.paper.item import Item
 from stabkit.paper.items import BY_KEY, NOT_HERE
 from stabkit.paper.part import Part
-from stabkit.paper.section import of_part
+from stabkit.paper.section import brief, of_part
 from stabkit.report import provenance
 from stabkit.report.frame import shell, template
 from stabkit.report.html import chain_rows, counted, group_switches, switches
@@ -83,6 +83,7 @@ def one(part: Part, command: str, indexed: bool) -> str:
             provenance.condition([run.spec for run in part.runs]),
         ),
         section=section,
+        brief=brief,
         indexed=indexed,
         **_run(part.runs),
     )
@@ -97,7 +98,7 @@ def index(sections: Sequence[Mapping[str, Any]], beyond: Left, command: str) -> 
             command,
             [fitting(central, _short(sections)), f"{_short(sections)} {side}"]
             if central
-            else [_short(sections), _lead(sections)],
+            else [fitting(_short(sections)), _lead(sections)],
         ),
         sections=sections,
         **_around(sections, beyond, command),
@@ -113,7 +114,7 @@ def _told(sections: Sequence[Mapping[str, Any]], what: str, weight: str) -> str:
 def whole(sections: Sequence[Mapping[str, Any]], beyond: Left, command: str) -> str:
     """All items one below the other, in one file."""
     return template(ASSETS / "whole.html.j2").render(
-        **shell(TITLE, command, [_short(sections), _lead(sections)]),
+        **shell(TITLE, command, [fitting(_short(sections)), _lead(sections)]),
         sections=sections,
         **_around(sections, beyond, command),
         **_run(_every(sections)),
@@ -244,7 +245,7 @@ def _short(sections: Sequence[Mapping[str, Any]]) -> str:
     counts = [f"{words.count(word)} {(PLURAL if words.count(word) > 1 else SINGULAR)[word]}" for word in told]
     rest = len(words) - sum(words.count(word) for word in told)
     parts = [*counts, *([f"{rest} {'are' if rest > 1 else 'is'} not decided here"] if rest else [])]
-    return fitting(f"Of {len(words)} items {', '.join(parts)}.")
+    return f"Of {len(words)} items {', '.join(parts)}."
 
 
 def _claims(sections: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Finding, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -23,6 +24,8 @@ from stabkit.report.order import source
 from stabkit.report.verdict.headline import headline
 from stabkit.storage.store import Run
 
+BRIEF = 150
+"""Signs of what stands beside a sentence; the folded table has all."""
 SAID = 2
 """Figures whose titles say what came out, before the claims."""
 COLOURS = {"reproduces": "holds", "holds where decided": "holds", "does not reproduce": "fails", "in part": "mixed"}
@@ -80,6 +83,12 @@ def by_weight(claims: Sequence[Finding]) -> str:
     counts = {weight: counted(claims, (weight,)) for weight in WEIGHTS}
     names = {"ours": "our readings"}
     return " · ".join(f"{names.get(weight, weight)}: {words}" for weight, words in counts.items() if words)
+
+
+def brief(finding: Finding) -> str:
+    """What a sentence's word rests on, so far as one line holds it: the number, or why it is not decided."""
+    text = finding.measured if finding.verdict in ("holds", "mixed", "fails") else finding.reason
+    return textwrap.shorten(text, BRIEF, placeholder=" …")
 
 
 def _rank(finding: Finding) -> tuple[int, int]:

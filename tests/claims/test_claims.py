@@ -86,8 +86,17 @@ def test_a_half_tested_row_of_table_1_is_undecided_and_says_what_is_missing() ->
     row = [fate("pre-ln", "trains", n, seed=seed) for n in (6, 18) for seed in (0, 1)]
     told = found("table1-pre-ln", row)
     assert (told.verdict, told.reason) == ("undecided", "not tested: 50L, 100L")
-    lost = [*row, *(fate("pre-ln", "stuck", 50, seed=seed) for seed in (0, 1))]
-    assert found("table1-pre-ln", lost).verdict == "mixed"
+    cold = [*row, *(fate("pre-ln", "stuck", 50, seed=seed) for seed in (0, 1))]
+    assert found("table1-pre-ln", cold).verdict == "undecided", "without warm-up a failure decides nothing"
+    warm = [ended(spec("pre-ln", 50, None, warmup=100, steps=250, seed=seed), "stuck", 5.0) for seed in (0, 1)]
+    assert found("table1-pre-ln", [*row, *warm]).verdict == "mixed"
+
+
+def test_a_few_hundred_good_updates_do_not_refute_a_divergence_of_table_1() -> None:
+    well = [fate("admin", "trains", n, seed=seed) for n in (6, 18, 50) for seed in (0, 1)]
+    told = found("table1-admin", well)
+    deep = next(place for place in told.places if place.measured.place.startswith("50L"))
+    assert (told.verdict, deep.verdict) == ("undecided", "out of reach")
 
 
 def test_better_after_too_few_updates_is_out_of_reach_with_its_number() -> None:

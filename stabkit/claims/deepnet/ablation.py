@@ -73,7 +73,7 @@ def without(dropped: str) -> Find:
                     apart_by = statistics.median(more)
                     side = f"{short(abs(apart_by))} nats {'above' if apart_by > 0 else 'below'} DeepNorm"
                     told = listed(told, f"what trains ends {side}")
-                beyond = _cold(other, seeds) or too_short([run.spec] * bool(kept))
+                beyond = _cold(other, seeds) or (too_short([run.spec]) if kept else "")
                 measurements.append(measured([run], values, where, apart=apart, beside=told, beyond=beyond))
         return measurements
 

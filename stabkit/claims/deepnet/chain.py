@@ -161,7 +161,8 @@ CLAIMS: tuple[Claim, ...] = (
         source="DeepNet §2",
         weight="central",
         test="Post-LN without warm-up, 18 layers or more, runs whose first/last decoder gradient ratio vanishes: that "
-        "ratio before any update, and how many times lower it falls once ‖ΔF‖ is beyond half of √(2d): an order, no cause",
+        "ratio before any update, and how many times lower it falls once ‖ΔF‖ is beyond half of √(2d); an order is no "
+        "cause",
         threshold=at_least(VANISHED, GONE),
         parts=(BEGAN, FALL),
         tell=gradients,

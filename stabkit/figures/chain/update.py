@@ -23,7 +23,8 @@ from stabkit.figures.shared.comparison import FACTS, Shown, shown
 from stabkit.figures.shared.contrast import contrast
 from stabkit.figures.shared.numbers import series
 from stabkit.figures.shared.once import once
-from stabkit.figures.shared.words import listed, short
+from stabkit.figures.shared.words import listed, percent, short
+from stabkit.results.chain import SATURATED
 from stabkit.storage.store import Run
 
 HEIGHT, LINE = 2.7, 0.18
@@ -52,6 +53,10 @@ def title(runs: Sequence[Run]) -> str:
     pair = contrast(runs)
     if pair is None or pair.alike:
         return "How far the output moves from its start, step by step"
+    if pair.of_the_way[1] > SATURATED:
+        higher, lower = map(percent, pair.of_the_way)
+        when = f"{pair.step} updates take" if pair.step > 1 else "one update takes"
+        return f"At {pair.where} {when} the output {higher} ({pair.higher}) and {lower} ({pair.lower}) of √(2d) away"
     return (
         f"At {pair.where} {pair.higher}'s output moves {short(pair.ratio)} times as far as {pair.lower}'s "
         f"in {f'{pair.step} updates' if pair.step > 1 else 'the first update'}"

@@ -48,6 +48,14 @@ class Contrast:
         return self.ratio < 1.2
 
     @property
+    def of_the_way(self) -> tuple[float, float]:
+        """‖ΔF‖ of the two over √(2d), the higher first."""
+        ceiling = math.sqrt(2 * self.lower_runs[0].spec.model.hidden)
+        sides = self.higher_runs, self.lower_runs
+        higher, lower = (centre(update_at(run, self.step) for run in runs) / ceiling for runs in sides)
+        return higher, lower
+
+    @property
     def where(self) -> str:
         """`100L-100L (no warm-up)`."""
         depth = depth_text(*self.shape)
@@ -69,8 +77,7 @@ def contrast(runs: Sequence[Run]) -> Contrast | None:
     """
     pair = _at(runs, reference_step(runs))
     if pair is not None:
-        ceiling = math.sqrt(2 * pair.lower_runs[0].spec.model.hidden)
-        if centre(update_at(run, pair.step) for run in pair.lower_runs) > SATURATED * ceiling:
+        if pair.of_the_way[1] > SATURATED:
             first = _at(runs, 1)
             return first if first is not None and first.shape == pair.shape else pair
     return pair

@@ -162,11 +162,15 @@ def verdict(key: str, *runs: Run) -> str:
     return judge(CLAIM[key], runs).verdict
 
 
+AS_LONG = {"warmup": 4000, "steps": 8000, "max_tokens": 4000}
+"""As the paper trains."""
+
+
 def as_printed(key: str) -> list[Run]:
     pattern = rows.ROWS[key]
     good, bad = "trains", ("stuck", "diverged")
     return [
-        ended(key, depth, good if sign == "+" else bad[i % 2], seed=seed)
+        ended(key, depth, good if sign == "+" else bad[i % 2], seed=seed, **AS_LONG)
         for i, (depth, sign) in enumerate(zip(rows.DEPTHS, pattern, strict=True))
         for seed in (0, 1)
     ]
@@ -179,7 +183,7 @@ def test_a_row_holds_where_every_depth_ends_as_printed_and_is_mixed_where_one_do
     for depth in rows.DEPTHS:
         others = [made for made in runs if made.spec.model.encoder_layers != depth]
         word = "trains" if runs[2 * rows.DEPTHS.index(depth)].outcome.word != "trains" else "stuck"
-        found = judge(CLAIM[key], [*others, *seeds(key, depth, word, word)])
+        found = judge(CLAIM[key], [*others, *seeds(key, depth, word, word, **AS_LONG)])
         assert found.verdict == "mixed" and f"fails at {depth}L-{depth}L" in found.measured
         assert judge(CLAIM[key], others).reason == f"not tested: {depth}L"
     assert all(verdict(own, *runs) == "untested" for own in CLAIM if own != key)
@@ -192,13 +196,14 @@ def test_rezeros_divergence_is_one_of_half_precision_and_out_of_reach() -> None:
 
 
 def test_the_paper_is_told_beside_a_cell() -> None:
-    found = judge(CLAIM["dlcl"], seeds("dlcl", 50, "trains", "trains"))
+    found = judge(CLAIM["dlcl"], seeds("dlcl", 50, "trains", "trains", **AS_LONG))
     assert found.verdict == "fails" and "DLCL: 2 of 2 trains; paper: diverged (50L-50L)" in found.measured
 
 
 def test_seeds_that_differ_leave_a_cell_undecided_and_so_do_runs_too_short_to_judge() -> None:
-    assert verdict("post-ln", *seeds("post-ln", 6, "trains", "stuck")) == "undecided"
-    assert verdict("post-ln", *seeds("post-ln", 18, "diverged", "stuck")) == "undecided", "6L is not tested"
+    assert verdict("post-ln", *seeds("post-ln", 6, "trains", "stuck", **AS_LONG)) == "undecided"
+    assert verdict("post-ln", *seeds("post-ln", 18, "diverged", "stuck", **AS_LONG)) == "undecided", "6L is not tested"
+    assert verdict("post-ln", *seeds("post-ln", 18, "diverged", "stuck")) == "out of reach", "without warm-up"
     for depth, words in ((6, ("early", "trains")), (18, ("early", "stuck")), (18, ("early", "early"))):
         assert verdict("post-ln", *seeds("post-ln", depth, *words)) == "untested"
 
