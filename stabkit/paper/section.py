@@ -26,6 +26,7 @@ from stabkit.storage.store import Run
 
 BRIEF = 150
 """Signs of what stands beside a sentence; the folded table has all."""
+DECIDED = ("holds", "mixed", "fails")
 SAID = 2
 """Figures whose titles say what came out, before the claims."""
 COLOURS = {"reproduces": "holds", "holds where decided": "holds", "does not reproduce": "fails", "in part": "mixed"}
@@ -68,10 +69,13 @@ def of_part(part: Part) -> dict[str, Any]:
 
 
 def verdict(claims: Sequence[Finding]) -> str:
-    """How an item's claims came out; it reproduces only where every one of them was decided and holds."""
+    """How an item's claims came out: it reproduces only where every one of them was decided and holds; where it has
+    central ones and none of them is decided, the others do not decide it."""
     words = [one.verdict for one in claims]
-    decided = [word for word in words if word in ("holds", "mixed", "fails")]
-    if not decided:
+    central = [one.verdict for one in claims if one.claim.weight == "central"]
+    decided = [word for word in words if word in DECIDED]
+    if not decided or (central and not set(central) & set(DECIDED)):
+        words = central or words
         return next((word for word in ("undecided", "out of reach") if word in words), "drawn")
     if set(decided) == {"holds"}:
         return "reproduces" if len(decided) == len(words) else "holds where decided"

@@ -6,6 +6,7 @@ import json
 import re
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from markupsafe import escape
@@ -194,8 +195,8 @@ def test_pages_of_other_settings_do_not_overwrite_each_other(tmp_path: Path, cap
 
 
 class Found:
-    def __init__(self, verdict: str) -> None:
-        self.verdict = verdict
+    def __init__(self, verdict: str, weight: str = "side") -> None:
+        self.verdict, self.claim = verdict, SimpleNamespace(weight=weight)
 
 
 @pytest.mark.parametrize(
@@ -215,6 +216,8 @@ class Found:
 )
 def test_an_item_reproduces_only_where_every_claim_was_decided_and_holds(claims, word: str) -> None:
     assert verdict([Found(one) for one in claims]) == word  # type: ignore[misc]
+    beside = [Found("out of reach", "central"), Found("fails")]
+    assert verdict(beside) == "out of reach", "a side claim does not decide it"  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

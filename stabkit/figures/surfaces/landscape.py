@@ -114,7 +114,7 @@ def rougher(table: pd.DataFrame, first: str, second: str) -> str:
         return f"{whose} is {'' if found['own'] else 'no '}rougher than {second}'s, each at its own scale"
     sentences: dict[tuple[bool | None, ...], str] = {
         (True, True, False): f"{whose} is rougher at its own scale, not at {second}'s",
-        (True, False, False): f"At its own scale {whose} is rougher than {second}'s, at one for both it is not",
+        (True, False, False): f"{whose} is rougher than {second}'s at its own scale, not at one for both",
         (True, True, True): f"{whose} is rougher than {second}'s at either's scale",
     }
     if at == (False, False, False):
