@@ -73,9 +73,10 @@ def claims() -> Iterator[str]:
     yield "setting by setting, and a threshold with its reason. A setting is decided where all its seeds lie on one "
     yield "side of the threshold; a single seed decides where its distance from the threshold exceeds the spread of "
     yield "seeds. The claim's verdict counts its settings: "
-    yield "**holds**, **fails**, **mixed**, **undecided** (these runs cannot tell), **out of reach** (no such run "
-    yield "could), **untested**. What each became stands on the [pages of the papers](../reports/paper/index.html), "
-    yield "and of the main ones with more seeds, rates and tasks in [findings](findings.md): there an interval over "
+    yield "**holds**, **fails**, **mixed**, **undecided** (these runs cannot tell), **out of reach** (no number of "
+    yield "seeds would do: their scale, length or setting is another), **untested**. What each became stands on the "
+    yield "[pages of the papers](../reports/paper/index.html), and of the main ones with more seeds, rates and tasks in "
+    yield "[findings](findings.md): there an interval over "
     yield "seeds must lie on one side, which decides less often.\n"
     for weight, title in (
         ("central", "Central: a paper's argument rests on it"),

@@ -171,7 +171,11 @@ def export(
     out: Annotated[str, Option("The file to write; default: standard output.", OUT, "FILE")] = "",
     store: Store = "",
 ) -> None:
-    """Write everything recorded as one long table (run, step, probe, site, value), what was translated, or the runs."""
+    """Write everything recorded as one long table (run, step, probe, site, value), what was translated, or the runs.
+
+    A site is a place in the model, `decoder.18.ffn`, or `state`, the output; behind @ stands what else is read there.
+    Of the probe `update`, `state` is ‖ΔF‖ from the start, `state@step` that of one update.
+    """
     from stabkit.cli.commands import export
 
     export.run(runs, store, to, what, out)

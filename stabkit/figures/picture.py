@@ -86,8 +86,10 @@ class Picture(Generic[Source]):
 
     def seen(self, frame: pd.DataFrame) -> str:
         """What there is to see."""
-        here = self.here(frame) if self.here is not None and not frame.empty else ""
-        return f"Healthy: {self.see}. Here: {here}." if here else f"{self.see[0].upper()}{self.see[1:]}"
+        if self.here is None:
+            return f"{self.see[0].upper()}{self.see[1:]}"
+        here = self.here(frame) if not frame.empty else ""
+        return f"Healthy: {self.see}. Here: {here}." if here else f"Healthy: {self.see}."
 
     def described(self, frame: pd.DataFrame) -> str:
         """Its alt text."""

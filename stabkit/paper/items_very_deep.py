@@ -42,8 +42,8 @@ ITEMS: tuple[Item, ...] = (
         theirs="WMT-14 En-Fr: 6L-6L 41.3 by default and 41.5 with ADMIN; 60L-12L diverges by default and has 43.8 "
         "with ADMIN (En-De: 27.6, 27.7, diverges, 30.1).",
         scaled=f"{TINY}; 250 updates of 256 tokens, beam 4; one seed. Without warm-up, and with one of 100 updates, as "
-        "the paper has one (60L-12L over 500 updates, in three seeds); 6L-6L also with one of 400 over 1,000 updates, to see whether the "
-        "default needs a longer one.",
+        "the paper has one (60L-12L over 500 updates, in three seeds); 6L-6L also with one of 400 over 1,000 updates, "
+        "to see whether the default needs a longer one.",
         commands=(
             f"sweep --models post-ln,admin --depths 6,60x12 {LONG} --bleu",
             f"sweep --models post-ln,admin --depths 6 {WARM} --bleu",

@@ -257,14 +257,14 @@ def test_the_frames_hold_every_point_and_the_title_tells_each_share(example) -> 
     assert told in cuts.shares(cuts.select(Landscape(runs, surfaces)))
 
 
-ROUGH = "Post-LN's loss surface "
+ROUGH, OWN_ONLY = "Post-LN's loss surface ", "is rougher than DeepNorm's at its own scale, not at one for both"
 
 
 @pytest.mark.parametrize(
     ("own", "first", "second", "said"),
     [
         ((0.27, 0.0), (0.27, 0.13), (0.0, 0.0), ROUGH + "is rougher at its own scale, not at DeepNorm's"),
-        ((0.10, 0.0), (0.10, 0.15), (0.0, 0.0), ROUGH + "is rougher than DeepNorm's at its own scale, not at one for both"),
+        ((0.10, 0.0), (0.10, 0.15), (0.0, 0.0), ROUGH + OWN_ONLY),
         ((0.27, 0.0), (0.27, 0.13), (0.2, 0.0), ROUGH + "is rougher than DeepNorm's at either's scale"),
         ((0.02, 0.0), (0.02, 0.01), (0.0, 0.0), ROUGH + "is no rougher than DeepNorm's at either's scale"),
         (
