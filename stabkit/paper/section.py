@@ -90,8 +90,11 @@ def by_weight(claims: Sequence[Finding]) -> str:
 
 
 def brief(finding: Finding) -> str:
-    """What a sentence's word rests on, so far as one line holds it: the number, or why it is not decided."""
-    text = finding.measured if finding.verdict in ("holds", "mixed", "fails") else finding.reason
+    """What a sentence's word rests on, so far as one line holds it: the number, and what was asked of one that fails,
+    or why it is not decided."""
+    claim, text = finding.claim, finding.measured if finding.verdict in DECIDED else finding.reason
+    if finding.verdict == "fails" and not claim.parts and claim.scale != "share":
+        text += f"; asked: {claim.threshold.words} {claim.tell(claim.threshold.value)}"
     return textwrap.shorten(text, BRIEF, placeholder=" …")
 
 

@@ -15,7 +15,7 @@ from stabkit.cli.entry import main
 from stabkit.errors import FailedRuns, StoreError
 from stabkit.paper.items import BY_KEY, ITEMS
 from stabkit.paper.page import comes_out, of_item
-from stabkit.paper.section import verdict
+from stabkit.paper.section import BRIEF, verdict
 from stabkit.results.words import HEADLINE
 from stabkit.running import execute
 from stabkit.tasks import synthetic
@@ -232,3 +232,12 @@ def test_an_item_reproduces_only_where_every_claim_was_decided_and_holds(claims,
 )
 def test_how_items_came_out_is_told_of_one_and_of_several(word: str, items: list[str], told: str) -> None:
     assert comes_out(word, [BY_KEY[key] for key in items]) == told
+
+
+def test_a_sentence_stands_beside_the_number_that_its_word_rests_on(tmp_path: Path, capsys) -> None:
+    paper(capsys, "fig4", "--depths", "6,8,10", "--steps", "16", "--seeds", "0,1", "--out", str(tmp_path))
+    (page,) = (tmp_path / "reports").glob("*.html")
+    briefs = re.findall(r'</b>([^<]+) <span class="brief">([^<]+)</span>', page.read_text())
+    told = {sentence: text for sentence, text in briefs}
+    assert "times" in told["DeepNet has much smaller updates than Post-LN."]
+    assert all(len(text) <= BRIEF for text in told.values())
