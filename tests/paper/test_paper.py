@@ -5,17 +5,20 @@ from __future__ import annotations
 import json
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from markupsafe import escape
 
+from stabkit.claims import CLAIMS
+from stabkit.claims.base import Finding, Verdict
 from stabkit.cli.entry import main
 from stabkit.errors import FailedRuns, StoreError
 from stabkit.paper.items import BY_KEY, ITEMS
 from stabkit.paper.page import comes_out, of_item
-from stabkit.paper.section import BRIEF, verdict
+from stabkit.paper.section import BRIEF, brief, verdict
 from stabkit.results.words import HEADLINE
 from stabkit.running import execute
 from stabkit.tasks import synthetic
@@ -234,10 +237,18 @@ def test_how_items_came_out_is_told_of_one_and_of_several(word: str, items: list
     assert comes_out(word, [BY_KEY[key] for key in items]) == told
 
 
-def test_a_sentence_stands_beside_the_number_that_its_word_rests_on(tmp_path: Path, capsys) -> None:
-    paper(capsys, "fig4", "--depths", "6,8,10", "--steps", "16", "--seeds", "0,1", "--out", str(tmp_path))
-    (page,) = (tmp_path / "reports").glob("*.html")
-    briefs = re.findall(r'</b>([^<]+) <span class="brief">([^<]+)</span>', page.read_text())
-    told = {sentence: text for sentence, text in briefs}
-    assert "times" in told["DeepNet has much smaller updates than Post-LN."]
-    assert all(len(text) <= BRIEF for text in told.values())
+@pytest.mark.parametrize(
+    ("key", "word", "told"),
+    [
+        ("smaller", "holds", "31 times"),
+        ("smaller", "fails", "31 times; asked: at least 2.0 times"),
+        ("initialisation", "out of reach", "both have gone too far"),
+        ("table1-pre-ln", "fails", "31 times"),  # of several parts, each with its own
+    ],
+)
+def test_a_sentence_stands_beside_what_its_word_rests_on(key: str, word: Verdict, told: str) -> None:
+    claim = next(one for one in CLAIMS if one.key == key)
+    finding = Finding(claim=claim, verdict=word, measured="31 times", reason="both have gone too far", places=())
+    assert brief(finding) == told
+    long = replace(finding, measured="so many words " * 40, reason="so many words " * 40)
+    assert len(brief(long)) <= BRIEF and brief(long).endswith("…")
