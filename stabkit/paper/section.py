@@ -22,7 +22,6 @@ from stabkit.report.cards import Card, card
 from stabkit.report.html import counted
 from stabkit.report.order import source
 from stabkit.report.verdict.headline import headline
-from stabkit.storage.store import Run
 
 BRIEF = 150
 """Signs of what stands beside a sentence; the folded table has all."""
@@ -61,7 +60,7 @@ def of_part(part: Part) -> dict[str, Any]:
         "more": told[order.FIRST :],
         "nothing": [one for one in cards if one.needs],
         "runs": len(part.runs),
-        "texts": _texts(part.runs),
+        "texts": _texts(part),
         "failed": [(plain(spec.run_id), plain(reason)) for spec, reason in part.failed],
         "wall": provenance.duration(sum(map(provenance.wall_seconds, part.runs))),
         "sequences": sorted({run.spec.seed for run in part.runs}),
@@ -109,10 +108,11 @@ def named(claims: Sequence[Finding]) -> str:
     return "; ".join(f"{word}: {', '.join(keys)}" for word, keys in by.items() if keys)
 
 
-def _texts(runs: Sequence[Run]) -> str:
-    """What was learnt, and how many sentences were translated."""
-    tasks = {run.spec.task for run in runs}
-    sentences = {len(one.hypotheses) for run in runs for one in run.translations}
+def _texts(part: Part) -> str:
+    """What was learnt, and how many sentences an item with BLEU has translated."""
+    tasks = {run.spec.task for run in part.runs}
+    translates = any("--bleu" in command for command in part.commands)
+    sentences = {len(one.hypotheses) for run in part.runs for one in run.translations if translates}
     names = [f"{plain(task.name)}, vocabulary {task.vocab}" for task in sorted(tasks, key=lambda task: task.name)]
     names = list(dict.fromkeys(names))
     return "; ".join([*names, *(f"{count} test sentences translated" for count in sorted(sentences))])

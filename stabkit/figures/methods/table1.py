@@ -62,11 +62,13 @@ def words(rows: pd.DataFrame) -> tuple[str, str]:
 
 
 def title(runs: Sequence[Run]) -> str:
-    """Which methods train in every run at the deepest depth that has several seeds, and which in none."""
+    """Which methods train in every run at the deepest depth that has several seeds, and which in none; of several
+    conditions under the first of those with most seeds."""
     frame = select(runs)
     if frame.empty:
         return "Which method trains at which depth"
-    first = frame[frame["condition"] == frame["condition"].iloc[0]]
+    most = frame.groupby("condition", sort=False)["seed"].nunique().idxmax()
+    first = frame[frame["condition"] == most]
     seeds = first.groupby(["depth", "label"])["seed"].nunique().groupby("depth").max()
     deep = [depth for depth in _depths(first) if seeds.get(depth, 0) > 1] or _depths(first)
     here = first[(first["depth"] == deep[-1]) & (first["outcome"] != "early")]
