@@ -79,7 +79,7 @@ def test_what_has_learnt_nothing_is_stuck_only_after_enough_updates(updates):
     assert seen is not None and seen.word == ("stuck" if updates >= ENOUGH else "open")
     said = links.answer(judged([ended(48, LEVEL, steps=updates, entropy=1.0)]))
     known = max(slow.updates for slow in SLOW if slow.updates <= updates)
-    assert f"had learnt nothing after {known} updates did later" in said
+    assert f"had learnt nothing after {known} updates learnt later" in said
 
 
 def test_a_training_that_ended_where_it_had_learnt_is_judged_by_its_own_updates():

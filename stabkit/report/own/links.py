@@ -106,9 +106,9 @@ def helpful(judged: Judged) -> Cure | None:
 
 
 def untried(judged: Judged) -> str:
-    """`for 4 more changes there was no time: --cure-time 90 is enough`."""
+    """`for 4 more changes there was no time: --cure-time 90 (seconds) is enough`."""
     more = f"{judged.untried} {'more ' * bool(judged.cures)}change{'s' * (judged.untried != 1)}"
-    enough = f": --cure-time {judged.wanted} is enough" if judged.wanted else ""
+    enough = f": --cure-time {judged.wanted} (seconds) is enough" if judged.wanted else ""
     return f"for {more} there was no time{enough}"
 
 
@@ -162,7 +162,7 @@ def _seen(trained: ShortTraining) -> str:
     """`after 187 updates its loss is 1.53, 0.6 of the way from knowing frequencies alone (3.92) to knowing the order
     (1.11)`; of a loss of the user's own `… to what 6 layers reach at this rate (1.39)`; and what that word is worth."""
     least = trained.least
-    whose = f"in seed {least.seed}, the least, it" if len(trained.seeds) > 1 else "its loss"
+    whose = f"the loss of seed {least.seed}, the highest," if len(trained.seeds) > 1 else "its loss"
     loss = f"after {updates(least.updates)} {whose} is {least.loss:.3g}"
     level = f"{'at least ' * trained.estimated}{trained.level:.3g}"
     other, best = f"{trained.reference_depth} layers", f"{trained.reference:.3g}"
@@ -180,7 +180,7 @@ def _slow(updates_: int, way: float) -> str:
     if way > NOTHING or not known:
         return "half of it counts as training"
     slow = known[-1]
-    return f"{slow.late} of {slow.n} tested trainings that had learnt nothing after {updates(slow.updates)} did later"
+    return f"{slow.late} of {slow.n} tested trainings that had learnt nothing after {updates(slow.updates)} learnt later"
 
 
 def in_short(judged: Judged) -> str:
