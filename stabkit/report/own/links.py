@@ -106,9 +106,9 @@ def helpful(judged: Judged) -> Cure | None:
 
 
 def untried(judged: Judged) -> str:
-    """`for 4 more changes there was no time: --cure-time 90 (seconds) is enough`."""
+    """`for 4 more changes there was no time: --cure-time 90 is enough`."""
     more = f"{judged.untried} {'more ' * bool(judged.cures)}change{'s' * (judged.untried != 1)}"
-    enough = f": --cure-time {judged.wanted} (seconds) is enough" if judged.wanted else ""
+    enough = f": --cure-time {judged.wanted} is enough" if judged.wanted else ""
     return f"for {more} there was no time{enough}"
 
 
@@ -180,7 +180,8 @@ def _slow(updates_: int, way: float) -> str:
     if way > NOTHING or not known:
         return "half of it counts as training"
     slow = known[-1]
-    return f"{slow.late} of {slow.n} tested trainings that had learnt nothing after {updates(slow.updates)} learnt later"
+    nothing = f"had learnt nothing after {updates(slow.updates)}"
+    return f"{slow.late} of {slow.n} tested trainings that {nothing} learnt later"
 
 
 def in_short(judged: Judged) -> str:
