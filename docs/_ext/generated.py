@@ -74,10 +74,9 @@ def claims() -> Iterator[str]:
     yield "side of the threshold; a single seed decides where its distance from the threshold exceeds the spread of "
     yield "seeds. The claim's verdict counts its settings: "
     yield "**holds**, **fails**, **mixed**, **undecided** (these runs cannot tell), **out of reach** (no number of "
-    yield "seeds would do: their scale, length or setting is another), **untested**. What each became stands on the "
-    yield "[pages of the papers](../reports/paper/index.html), and of the main ones with more seeds, rates, tasks in "
-    yield "[findings](findings.md): there an interval over "
-    yield "seeds must lie on one side, which decides less often.\n"
+    yield "seeds would do: their scale, length or setting is another), **untested**. The verdicts are on the "
+    yield "[pages of the papers](../reports/paper/index.html). [Findings](findings.md) has the main ones with more "
+    yield "seeds, rates and tasks, and decides fewer: there an interval over seeds must lie on one side of the threshold.\n"
     for weight, title in (
         ("central", "Central: a paper's argument rests on it"),
         ("side", "Side"),
