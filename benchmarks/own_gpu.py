@@ -75,7 +75,7 @@ def outcome() -> None:
             begin = time.perf_counter()
             at = {"depths": 24, "lr": lr, "seeds": 0, "steps": 300, "out": folder(name)}
             worst = stabkit.probe(f"benchmarks.own_gpu:{name}", **at).judged.worst
-            way = worst.trained.way if worst.trained else None
+            way = worst.trained.least.way if worst.trained else None
             print(f"outcome {name} at {lr:g}: {worst.word}, {way} of the way ({time.perf_counter() - begin:.0f} s)")
 
 

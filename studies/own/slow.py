@@ -97,9 +97,8 @@ def main(arguments: Sequence[str]) -> int:
     path, here = Path(asked.rows), {one.key for one in read(Path(asked.rows))}
     depths, seeds = (ranges.wholes(f"--{name}", getattr(asked, name), 0, 1000) for name in ("depths", "seeds"))
     for depth in depths:
-        rates = [
-            lr for lr in ranges.reals("--lr", asked.lr, 0.0, 1.0) if (asked.model, depth, lr, seeds[0]) not in here
-        ]
+        every = ranges.reals("--lr", asked.lr, 0.0, 1.0)
+        rates = [lr for lr in every if any((asked.model, depth, lr, seed) not in here for seed in seeds)]
         if not rates:
             continue
         with tempfile.TemporaryDirectory() as out:
@@ -107,7 +106,8 @@ def main(arguments: Sequence[str]) -> int:
                 f"studies.own.slow_models:{asked.model}", depths=depth, lr=rates, seeds=seeds, steps=HORIZON,
                 out=out, workers=asked.workers,
             )  # fmt: skip
-        rows = [row(asked.model, cell) for cell in made.judged.cells if not cell.facts.broke]
+        made_now = (row(asked.model, cell) for cell in made.judged.cells if not cell.facts.broke)
+        rows = [one for one in made_now if one.key not in here]
         write([*read(path), *rows], path)
         for one in rows:
             print(one.key, one.ways, flush=True)

@@ -122,7 +122,7 @@ def _changed(
             for part, threshold in parts:
                 if values:
                     run, told = base[seeds[0]], _outcomes(other, seeds)
-                    early = too_short([run.spec]) if quality and "train" in told else ""
+                    early = too_short([run.spec]) if quality and not all(fails(other[seed]) for seed in seeds) else ""
                     measurements.append(
                         measured(
                             [run],

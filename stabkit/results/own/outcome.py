@@ -4,14 +4,14 @@
 
 `level` is the loss of who knows frequencies alone, `reference` that of who knows all that can be learnt, `loss` the
 mean of the deepest model's last LAST updates, each on a batch of its own. Of stabkit's own chain of words both are
-known, and a training ends where it is LEARNT. Of a loss of the user's own they are taken from the shallowest model
+known, and a training ends at ENDS of the way. Of a loss of the user's own they are taken from the shallowest model
 probed beside it, at the same rate: `reference` is what it has come to; and a model whose predictions come true as often
 as they say loses H(mean p) − I, I the information that its scores hold on the input, and its mean prediction is the
 frequencies, so level ≈ its loss + I: too low where I is of few tokens, or of other places than the loss.
 
 A deep model may know nothing but frequencies for hundreds of updates and learn then: what has learnt nothing is `stuck`
-from ENOUGH updates on, and even then some begin later (SLOW). LEARNT and NOTHING are the
-limits of the trainings that the forecast was fitted on (`studies/own/training.py` has them from here).
+from ENOUGH updates on, and even then some begin later (SLOW). LEARNT and NOTHING are the limits of the trainings that
+the forecast was fitted on (`studies/own/training.py` has them from here).
 """
 
 from __future__ import annotations
