@@ -20,7 +20,7 @@ from stabkit.results.own.forecast import ours
 from stabkit.results.own.judged import Judged
 from stabkit.results.own.link import NAMES, ORDER
 from stabkit.results.own.measured import RAMP, TOP, UPDATES
-from stabkit.results.own.outcome import NOTHING
+from stabkit.results.own.outcome import ENOUGH, NOTHING
 from stabkit.results.words import scientific
 
 if TYPE_CHECKING:
@@ -67,6 +67,7 @@ def render(judged: Judged, done: Done[ProbeSpec, ModelCell], command: str) -> st
         long=max(cell.facts.steps for cell in judged.cells) > UPDATES,
         trained=worst.trained is not None,
         nothing=NOTHING,
+        enough=ENOUGH,
         deepest=worst.forecast.depth,
         runs=ours().runs,
         judged=sum(record.n for record in ours().records),
