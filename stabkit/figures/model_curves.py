@@ -29,6 +29,7 @@ from stabkit.results.own.judged import Judged
 from stabkit.results.own.link import NAMES
 from stabkit.results.own.measured import EVERY, RAMP, SILENT, TOP, ramp_information
 from stabkit.results.words import scientific
+from stabkit.wording import chain
 
 if TYPE_CHECKING:
     from stabkit.storage.watched import Watched
@@ -86,7 +87,7 @@ def _probed(
         select=select,
         draw=lambda frame: by_depth(frame, x_name, x_note, y_label, limits, rates=rates),
         optional=rates,
-        title=lambda source: f"{NAMES[link]}: {source.worst.links[link].brief or source.worst.links[link].why}",
+        title=lambda source: f"{NAMES[link]}: {chain.brief(source.worst.links[link])}",
         alt=lambda frame: _depth_ends(frame, reads),
         here=here,
     )

@@ -28,6 +28,7 @@ from stabkit.running.transfer import RatesSearched
 from stabkit.running.trials import TrialSpec, TriedModel
 from stabkit.spec import RunSpec
 from stabkit.storage.store import Run
+from stabkit.wording import chain
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -340,7 +341,7 @@ class ProbeResult(_Answered):
                     "usual_low": link.healthy.low if link.healthy else float("nan"),
                     "usual_high": link.healthy.high if link.healthy else float("nan"),
                     "exponent": link.fit.exponent if link.fit else float("nan"),
-                    "why": link.why,
+                    "why": chain.why(link),
                 }
                 for verdict in self.judged.verdicts
                 for name, link in verdict.links.items()

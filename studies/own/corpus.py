@@ -21,6 +21,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+from stabkit.results.own.cell import ModelCell
 from stabkit.results.own.measured import UPDATES, OwnMeasured
 from stabkit.storage.folder import write_file
 from studies.own.design import Case, cases
@@ -177,21 +178,27 @@ def replayed(rows: Sequence[CorpusRow], keep: Path) -> list[CorpusRow]:
 
 def probed(case: Case, data: Path) -> tuple[OwnMeasured | None, str]:
     """(what a probe measures, why it has no result) of a case."""
+    from stabkit.errors import UsageError
+    from stabkit.results.own.measured import measured
+
+    try:
+        return measured(probed_cell(case, data)), ""
+    except UsageError as error:
+        return None, str(error)
+
+
+def probed_cell(case: Case, data: Path, updates: int = UPDATES) -> ModelCell:
+    """What a probe of a case records, with its ramp after UPDATES; raises UsageError where it has no result."""
     import torch
 
-    from stabkit.errors import UsageError
     from stabkit.own.probe import loop
     from stabkit.own.probe.built_model import make
-    from stabkit.results.own.measured import measured
     from studies.own import training
 
     torch.set_num_threads(1)
-    try:
-        made = make(training.factory(case, data), case.name, case.shape.depth, case.seed, 0.0)
-        asked = {"factory": case.name, "depth": case.shape.depth, "lr": 0.0, "seed": case.seed, "steps": UPDATES}
-        return measured(loop.cell(made, loop.record(made, UPDATES, ramped=True), **asked)), ""  # type: ignore[arg-type]
-    except UsageError as error:
-        return None, str(error)
+    made = make(training.factory(case, data), case.name, case.shape.depth, case.seed, 0.0)
+    asked = {"factory": case.name, "depth": case.shape.depth, "lr": 0.0, "seed": case.seed, "steps": updates}
+    return loop.cell(made, loop.record(made, updates, ramped=updates == UPDATES), **asked)  # type: ignore[arg-type]
 
 
 def measure(case: Case, data: Path, keep: Path | None) -> CorpusRow:

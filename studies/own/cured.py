@@ -20,7 +20,7 @@ from typing import Any
 from stabkit.results.own.cure import together
 from stabkit.results.own.judged import TRIED
 from stabkit.results.own.measured import UPDATES
-from stabkit.results.own.verdict import Said
+from stabkit.results.own.rules import Word
 from studies.own.corpus import CorpusRow
 from studies.own.design import cases
 from studies.own.judge import judged
@@ -42,7 +42,7 @@ class CuredRow:
     ends: str
     """"" without a cure."""
     held_out: float
-    tried: Mapping[str, tuple[Said, float]]
+    tried: Mapping[str, tuple[Word, float]]
     """{change: (word, probability)}; JSON in the file."""
 
 
@@ -119,7 +119,7 @@ def run(path: Path, rows: Sequence[CorpusRow], data: Path, minutes: float, worke
 
 
 def cured(
-    number: int, said: str, p: float, reference: float, data: Path, known: Mapping[str, tuple[Said, float]] | None
+    number: int, said: str, p: float, reference: float, data: Path, known: Mapping[str, tuple[Word, float]] | None
 ) -> CuredRow:
     """Of one case; what a worker does. `known`: what its row has tried."""
     import torch

@@ -12,32 +12,42 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stabkit.results.forecast.logistic import Array, Word, word
+from stabkit.results.forecast import logistic
+from stabkit.results.forecast.logistic import Array
 from stabkit.results.intervals import wilson
+from stabkit.results.own import rules
+from stabkit.results.own.cell import Broke
 from stabkit.results.own.forecast import OwnCoefficients, ours
-from stabkit.results.own.verdict import FIRM, Limits
+from stabkit.results.own.measured import UPDATES
+from stabkit.results.own.rules import CellNumbers, StackNumbers, Word
 from studies.forecast.scores import Bin, auc, auc_interval, reliability
 from studies.own.corpus import CorpusRow
 from studies.own.fit import fitted, labels, part, setting, told
 from studies.own.models import SCHEMES
 
 
-def said(row: CorpusRow, p: float | None) -> Word:
-    """The word of the command: the forecast's, or worse where a link fails (`results/own/verdict.py`)."""
-    seen, limits = row.measured, Limits()
+def numbers(row: CorpusRow) -> CellNumbers | None:
+    """What the command's rules read of a row; None where the probe had no result. A row is of one depth, so that no law
+    in depth is known, and holds no unreached matrices: no model of the corpus is cut."""
+    seen, case = row.measured, row.case
     if seen is None:
-        return word(p)
-    normed = SCHEMES[row.case.shape.scheme].final or norms(row) == "after the sum"
-    steep = max(1.0, seen.growth) if normed and math.isfinite(seen.growth) else 1.0
-    if (
-        not seen.finite
-        or seen.room < limits.room
-        or seen.gradient_lowest < limits.gradient
-        or seen.gradient_highest > steep / limits.gradient
-    ):
-        return "likely stuck"
-    idle = normed and 0 < seen.dilution < limits.share and seen.growth > limits.far
-    return max(word(p), "open", key=FIRM.index) if idle else word(p)
+        return None
+    scheme = SCHEMES[case.shape.scheme]
+    stack = StackNumbers(
+        growth=seen.growth,
+        room=seen.room,
+        dilution=seen.dilution,
+        normed=(scheme.final and not scheme.dyt) or norms(row) == "after the sum",  # DyT divides by nothing
+        gradient=(seen.gradient_lowest, seen.gradient_highest),
+    )
+    lost = None if seen.finite else Broke(step=0, where="the probe")
+    return CellNumbers(depth=case.shape.depth, seed=case.seed, stacks={"stack": stack}, updates=UPDATES, broke=lost)
+
+
+def word_of(row: CorpusRow, p: float | None) -> Word:
+    """The word of the command, by its own rules, of a model that is forecast to train with this probability."""
+    cell = numbers(row)
+    return rules.word(logistic.word(p), {} if cell is None else rules.rules([cell]))
 
 
 @dataclass(frozen=True)
@@ -49,11 +59,11 @@ class Counted:
 
     @property
     def words(self) -> list[Word]:
-        return [said(row, p) for row, p in zip(self.rows, self.p, strict=True)]
+        return [word_of(row, p) for row, p in zip(self.rows, self.p, strict=True)]
 
     def of(self, *wanted: Word) -> list[CorpusRow]:
         """Rows that were told one of these words."""
-        return [row for row, said in zip(self.rows, self.words, strict=True) if said in wanted]
+        return [row for row, word in zip(self.rows, self.words, strict=True) if word in wanted]
 
     @property
     def failing(self) -> int:

@@ -99,6 +99,11 @@ def _head(rows: Sequence[CorpusRow]) -> Iterator[str]:
         f"{', '.join(f'{ends[name]} {name}' for name in ENDS)}."
     )
     yield ""
+    yield (
+        "The words are counted by the rules that the command itself calls (`stabkit/results/own/rules.py`). A row is of "
+        "one depth, so that its stream has no law in depth: it fails by its head-room or its upper branches alone."
+    )
+    yield ""
     judge = sum(row.case.judge for row in rows)
     yield (
         f"Links and weights were chosen on the {len(rows) - judge} cases below number {JUDGES}; every number below is "

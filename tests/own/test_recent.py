@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from stabkit.own.sublayers import reading
+from stabkit.wording.chain import why
 from tests.conftest import need
 from tests.own import probe_models as plain
 from tests.own import recent_models as models
@@ -57,9 +58,9 @@ def test_none_of_them_fails(name):
 @pytest.mark.slow
 def test_shortcuts_that_multiply_fail_by_the_head_room_of_float16_and_by_nothing_else_of_the_stream():
     found = probed(models.nanochat_steep, (3, 6, 12, 18)).stream
-    assert found.verdict == "fail" and "of the largest float16 number" in found.why and found.limit == 10.0
+    assert found.verdict == "fail" and "of the largest float16 number" in why(found) and found.limit == 10.0
     beyond = probed(models.nanochat_steep, (3, 6, 24)).stream
-    assert beyond.verdict == "fail" and "overflows float16 at 24 layers" in beyond.why
+    assert beyond.verdict == "fail" and "overflows float16 at 24 layers" in why(beyond)
 
 
 def test_the_head_room_is_that_of_the_largest_entry_and_none_where_one_is_no_number():
@@ -72,7 +73,7 @@ def test_the_head_room_is_that_of_the_largest_entry_and_none_where_one_is_no_num
 @pytest.mark.slow
 def test_growth_that_a_norm_divides_out_passes_until_the_upper_branches_are_nothing_beside_it():
     found = probed(plain.growing_normed, (2, 4, 8)).stream
-    assert found.verdict == "pass" and "the final norm divides this out" in found.why
+    assert found.verdict == "pass" and "the final norm divides this out" in why(found)
     assert probed(plain.growing, (2, 4, 8)).stream.verdict == "fail"
     found = probed(plain.diluted, (3, 6, 12)).stream
-    assert found.verdict == "fail" and "too little to count" in found.why and found.limit == 1e-3
+    assert found.verdict == "fail" and "too little to count" in why(found) and found.limit == 1e-3

@@ -20,6 +20,7 @@ from stabkit.own.watch.journal import StabilityWarning
 from stabkit.results.own.cell import Facts, ModelCell
 from stabkit.results.own.guess import Guess
 from stabkit.results.own.verdict import verdict
+from stabkit.wording.chain import why
 from tests.own import reported_models as models
 from tests.own.test_optimizers import held
 from tests.own.test_watch import loss_of, tokens
@@ -109,9 +110,9 @@ def probed(factory, depths=(2, 4, 8), steps=4):
 def test_a_probe_fails_where_blocks_are_registered_nowhere_or_no_gradient_arrives():
     found = probed(models.of("a plain list"))
     assert found.gradient.verdict == "fail"
-    assert "all 16 sub-layers are not among the model's parameters (blocks, a plain list)" in found.gradient.why
+    assert "all 16 sub-layers are not among the model's parameters (blocks, a plain list)" in why(found.gradient)
     found = probed(models.of("κ 0"))
-    assert found.gradient.verdict == "fail" and "received no non-zero gradient" in found.gradient.why
+    assert found.gradient.verdict == "fail" and "received no non-zero gradient" in why(found.gradient)
     assert probed(models.of("")).gradient.verdict == "pass"
 
 

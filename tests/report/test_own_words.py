@@ -14,13 +14,13 @@ from stabkit.results.depth_fit import DepthFit
 from stabkit.results.own.cure import Cure
 from stabkit.results.own.forecast import ONE_BATCH, RATE, Healthy, OwnForecast, Record
 from stabkit.results.own.judged import Judged
-from stabkit.results.own.link import Evidence, LinkVerdict
+from stabkit.results.own.link import Evidence, Ground, LinkVerdict
 from stabkit.results.own.verdict import Verdict
 from stabkit.results.words import with_depth
 from tests.results.test_own import made
 
 GOOD = Healthy(low=0.2, high=3.0, n=90, percent=50.0)
-LINK = LinkVerdict(verdict="pass", why="as it is", level=1.0, limit=0.0, step=16, healthy=GOOD)
+LINK = LinkVerdict(verdict="pass", ground=Ground(key="tokens"), level=1.0, limit=0.0, step=16, healthy=GOOD)
 
 
 def told(p, *, low=0.0, high=1.0, axes=(), n=57, trained=4, warmup=0):
@@ -34,8 +34,7 @@ def judged(forecast, cures=(), **changed):
 
 
 LOW = replace(
-    LINK, why="the lowest layer receives 0.004 of the top layer's gradient", level=0.004,
-    healthy=replace(GOOD, percent=1.0),
+    LINK, ground=Ground(key="gradient"), level=0.004, step=0, healthy=replace(GOOD, percent=1.0),
 )  # fmt: skip
 
 
@@ -48,7 +47,7 @@ LOW = replace(
         (judged(told(0.04, warmup=50), gradient=LOW),
          "b at 24 layers is likely stuck, with a warm-up of 50 updates: it trains with probability 0.04; 53 of 57 "
          "held-out models with this forecast did not train (95 %: 83 to 97 %). The lowest layer receives 0.004 of the "
-         "top layer's gradient: lower than in 99 % of models that train."),
+         "top layer's gradient before any update: lower than in 99 % of models that train."),
         (judged(told(0.5, low=0.35, high=0.65, n=40, trained=20)),
          "Whether b at 24 layers trains is open, without warm-up: probability 0.50; 20 of 40 held-out models "
          "forecast at 0.35 to 0.65 trained. Each link alone is as in models that train."),
@@ -56,7 +55,8 @@ LOW = replace(
          "No forecast for b at 24 layers: every update used the same batch, which a model can learn by heart: "
          "give loss(model, step); its width is beyond those of all tested models."),
         (judged(told(0.97), gradient=replace(LOW, verdict="fail")),
-         "b at 24 layers does not train as it stands. The lowest layer receives 0.004 of the top layer's gradient."),
+         "b at 24 layers does not train as it stands. The lowest layer receives 0.004 of the top layer's "
+         "gradient before any update."),
     ],
 )  # fmt: skip
 def test_the_sentence_has_the_word_what_it_is_worth_and_why(found, said):
@@ -69,9 +69,15 @@ def test_the_sentence_has_the_word_what_it_is_worth_and_why(found, said):
                           (20.0, ""), (30.0, "")],
 )  # fmt: skip
 def test_scores_explain_first_where_they_are_beyond_what_models_have_that_train(percent, rank):
-    little = replace(LOW, why="the scores tell 0.01 nats", healthy=replace(LOW.healthy, percent=percent, n=90))
+    little = replace(
+        LOW, ground=Ground(key="scores"), level=0.01, step=32, healthy=replace(LOW.healthy, percent=percent, n=90)
+    )
     said = links.answer(judged(told(0.5, low=0.35, high=0.65, n=40, trained=20), scores=little, gradient=LOW))
-    assert f"The scores tell 0.01 nats: {rank}." in said if rank else "The lowest layer receives" in said
+    assert (
+        f"the logits hold 0.01 nats of information about their input: {rank}." in said
+        if rank
+        else "The lowest layer receives" in said
+    )
 
 
 def test_a_probability_is_never_certain():
@@ -115,11 +121,11 @@ def test_an_interval_wider_than_its_exponent_is_not_shown():
 
 
 def test_scores_that_tell_little_explain_where_no_link_is_unusual():
-    little = replace(LOW, why="the scores tell 0.01 nats", healthy=replace(LOW.healthy, percent=20.0))
+    little = replace(LOW, ground=Ground(key="scores"), level=0.01, step=32, healthy=replace(LOW.healthy, percent=20.0))
     said = links.answer(judged(told(0.5, low=0.35, high=0.65, n=40, trained=20), scores=little))
     assert said.endswith(
-        "At this depth no link is unusual; the weakest: the scores tell 0.01 nats, lower than in 80 % of models that "
-        "train."
+        "At this depth no link is unusual; the weakest: while the rate is raised to 16 times its peak, the logits hold "
+        "0.01 nats of information about their input, lower than in 80 % of models that train."
     )
 
 

@@ -41,7 +41,6 @@ from stabkit.results import tolerance
 from stabkit.results.outcome import Outcome, Risk
 from stabkit.results.own.alarm import Alarm
 from stabkit.results.own.judged import judged
-from stabkit.results.own.link import LinkVerdict
 from stabkit.results.surface import At, Plane, SurfaceSpec
 from stabkit.results.tolerance import OfSeed, Tolerance, exponents
 from stabkit.running.plan import Done
@@ -49,6 +48,7 @@ from stabkit.running.probes import ProbeRequest
 from stabkit.running.tolerance import Searched
 from stabkit.storage.surfaces import Surface
 from stabkit.storage.watched import Watched
+from stabkit.wording import chain
 from tests.claims.test_today import five
 from tests.commands import TINY, stabkit
 from tests.figures.fake_runs import at16, plane, plausible, spec, step, sweep
@@ -98,12 +98,7 @@ def reworded(monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.setattr(module, name, when)
     for owner in (tolerance, tolerance_page, tolerance_figure):
         monkeypatch.setattr(owner, "OUT_OF_RANGE", f"{tolerance.OUT_OF_RANGE}{SUFFIX}")
-    judged_by = LinkVerdict.__init__
-
-    def why(self: LinkVerdict, *, why: str, **named: Any) -> None:
-        judged_by(self, why=f"{why}{SUFFIX}", **named)
-
-    monkeypatch.setattr(LinkVerdict, "__init__", why)
+    longer(chain, "why")
 
 
 def runs() -> list[Any]:

@@ -13,13 +13,16 @@ import torch
 from torch.nn import functional
 
 from stabkit.errors import StabkitError
-from stabkit.results.own import forecast
+from stabkit.results.own import forecast, rules
 from stabkit.results.own.alarm import HEARD
 from stabkit.results.own.forecast import AXES, LINKS, ours
-from studies.own import before, corpus, cured, fit, page
+from stabkit.results.own.measured import measured
+from stabkit.results.own.verdict import numbers as verdict_numbers
+from stabkit.results.own.verdict import verdict
+from studies.own import before, corpus, cured, fit, judge, page
 from studies.own.design import CASES, cases
 from studies.own.fit import told
-from studies.own.judge import said
+from studies.own.judge import word_of
 from studies.own.models import ACTIVATIONS, INITS, SCHEMES, Model, Shape
 from studies.own.steppers import Lion, optimizers
 from studies.own.training import label
@@ -125,13 +128,30 @@ def test_a_row_has_the_word_of_the_command_where_a_link_fails():
     seen = row.measured
 
     def word(p=0.97, **changed):
-        return said(replace(row, measured=replace(seen, **changed)), p)
+        return word_of(replace(row, measured=replace(seen, **changed)), p)
 
     assert word() == "likely trains" and word(0.5) == "open" and word(None) == "out of range"
     assert word(gradient_lowest=1e-6) == word(room=2.0) == word(finite=False) == "likely stuck"
     assert word(gradient_highest=3e4, growth=2.0) == "likely stuck"
     assert word(gradient_highest=3e4, growth=30.0) == "likely trains", "behind the norm at the end"
     assert word(dilution=1e-5, growth=1e6) == "open" and word(0.02, dilution=1e-5, growth=1e6) == "likely stuck"
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_a_row_has_the_word_that_the_command_gives_its_model(scheme, tmp_path):
+    """Of a shallow model of every scheme, probed now: the study's numbers of it and the command's cell."""
+    drawn = next(row for row in ROWS if row.case.shape.scheme == scheme and row.case.shape.kind == "decoder")
+    case = replace(drawn.case, task="chain", shape=replace(PLAIN, scheme=scheme, depth=4, words=100, length=32))
+    cell = corpus.probed_cell(case, tmp_path, updates=2)
+    row = replace(drawn, case=case, measured=measured(cell), refused="")
+    theirs = verdict([cell])
+    assert word_of(row, theirs.forecast.probability) == theirs.word
+    ours_, numbers = judge.numbers(row), verdict_numbers(cell)
+    assert [own.normed for own in ours_.stacks.values()] == [own.normed for own in numbers.stacks.values()]
+    for name, link in rules.rules([ours_]).items():
+        own = theirs.links[name]
+        assert (link.verdict, link.certain) == (own.verdict, own.certain), name
+    assert numbers.unreached_share <= rules.MOST_UNREACHED and not numbers.unregistered
 
 
 def test_a_probe_without_a_result_has_no_probability_and_one_that_lost_a_number_is_lost():

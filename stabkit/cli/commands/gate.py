@@ -20,7 +20,7 @@ from stabkit.report.own import links
 from stabkit.report.result import ProbeResult
 from stabkit.results.own import baseline
 from stabkit.results.own.baseline import Baseline
-from stabkit.results.own.verdict import FINE
+from stabkit.results.own.rules import FINE
 from stabkit.storage.folder import write_file
 
 Level = Literal["error", "warning", "notice"]

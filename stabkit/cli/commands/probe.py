@@ -19,7 +19,8 @@ from stabkit.report.result import CoordinatesResult, ProbeResult
 from stabkit.results.own.forecast import ONE_BATCH, RATE, USUAL, scored
 from stabkit.results.own.judged import Judged
 from stabkit.results.own.outcome import ENOUGH
-from stabkit.results.own.verdict import FINE, STUCK, Verdict
+from stabkit.results.own.rules import FINE, STUCK
+from stabkit.results.own.verdict import Verdict
 from stabkit.results.words import scientific
 from stabkit.running.probes import ProbeRequest
 

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Literal, TypedDict
 
 from stabkit.report.json_document import SCHEMA, Document
 from stabkit.report.own.links import FoundJson, anatomy, answer, notes
 from stabkit.results.own.cell import Broke, Facts, ModelCell
 from stabkit.results.own.coordinates import CoordinateJson, Coordinates
 from stabkit.results.own.cure import Cure
-from stabkit.results.own.forecast import OwnForecastJson
+from stabkit.results.own.forecast import Healthy, OwnForecastJson
 from stabkit.results.own.judged import Judged
-from stabkit.results.own.link import LinkJson
-from stabkit.results.own.verdict import RateJson, Said
+from stabkit.results.own.link import Evidence, LinkVerdict
+from stabkit.results.own.link import Word as LinkWord
+from stabkit.results.own.outcome import ShortTraining
+from stabkit.results.own.rules import Word
+from stabkit.results.own.verdict import Verdict as OwnVerdict
 from stabkit.results.transfer import Verdict
+from stabkit.wording import chain
 
 if TYPE_CHECKING:
     from stabkit.running.plan import Done
@@ -45,6 +49,44 @@ class LostCellJson(ProbePlaceJson):
     """The file with the traceback."""
 
 
+class LinkJson(TypedDict):
+    """One link of the chain."""
+
+    verdict: LinkWord
+    certain: bool
+    """Whether a model does not train for certain where this fails; else it is never more than `open`."""
+    why: str
+    level: float
+    """Its number at the deepest."""
+    exponent: float | None
+    """Of its law in depth."""
+    interval: tuple[float, float] | None
+    fit: Literal["exponential", "power"] | None
+    factor: float | None
+    """A layer, where the law is exponential."""
+    factor_interval: tuple[float, float] | None
+    saturated: bool
+    limit: float
+    """That which decided, or would."""
+    step: int
+    """Of the level."""
+    evidence: tuple[Evidence, ...]
+    healthy: Healthy | None
+    """The level among models that train."""
+
+
+class RateJson(TypedDict):
+    """The verdict at one rate."""
+
+    lr: float | None
+    """null: the optimiser's own."""
+    verdict: Word
+    forecast: OwnForecastJson
+    trained: ShortTraining | None
+    """What hundreds of updates saw; null after fewer."""
+    links: dict[str, LinkJson]
+
+
 class BaselineJson(TypedDict):
     """What `--baseline` says."""
 
@@ -67,7 +109,7 @@ class ProbeDocument(Document):
     seeds: list[int]
     steps: int
     links: dict[str, LinkJson]
-    verdict: Said
+    verdict: Word
     """What a training at the worst rate has shown; else its forecast, or worse where a link fails."""
     rates: list[RateJson]
     found: list[FoundJson]
@@ -100,14 +142,48 @@ def body(
         "depths": sorted({c.facts.depth for c in judged.cells if c.facts.depth is not None}),
         "seeds": sorted({c.facts.seed for c in judged.cells}),
         "steps": asked.steps,
-        "links": {name: link.to_json() for name, link in worst.links.items()},
+        "links": _links(worst),
         "verdict": worst.word,
-        "rates": [verdict.to_json() for verdict in judged.verdicts],
+        "rates": [_rate(verdict) for verdict in judged.verdicts],
         "found": anatomy(judged.cells),
         "notes": notes(judged.cells),
         "cells": [{**place(c.facts), "broke": c.facts.broke, "digest": c.digest} for c in judged.cells],
         "failed": [{**place(spec), "reason": lost.reason, "log": lost.log} for spec, lost in done.lost],
         "baseline": baseline,
+    }
+
+
+def _rate(verdict: OwnVerdict) -> RateJson:
+    return {
+        "lr": verdict.lr or None,
+        "verdict": verdict.word,
+        "forecast": verdict.forecast.to_json(),
+        "trained": verdict.trained,
+        "links": _links(verdict),
+    }
+
+
+def _links(verdict: OwnVerdict) -> dict[str, LinkJson]:
+    return {name: _link(link) for name, link in verdict.links.items()}
+
+
+def _link(link: LinkVerdict) -> LinkJson:
+    fit = link.fit
+    return {
+        "verdict": link.verdict,
+        "certain": link.certain,
+        "why": chain.why(link),
+        "level": link.level,
+        "exponent": fit.exponent if fit else None,
+        "interval": (fit.low, fit.high) if fit else None,
+        "fit": ("exponential" if fit.exponential else "power") if fit else None,
+        "factor": fit.factor if fit else None,
+        "factor_interval": (fit.factor_low, fit.factor_high) if fit else None,
+        "saturated": link.saturated,
+        "limit": link.limit,
+        "step": link.step,
+        "evidence": link.evidence,
+        "healthy": link.healthy,
     }
 
 

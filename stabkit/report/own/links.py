@@ -37,6 +37,7 @@ from stabkit.results.own.outcome import LEAST, NOTHING, SLOW, ShortTraining
 from stabkit.results.own.series import uneven
 from stabkit.results.own.verdict import Verdict
 from stabkit.results.words import fitting, law, scientific, updates
+from stabkit.wording import chain
 
 UNITS = {
     "gradient": "lowest ÷ top layer's",
@@ -263,17 +264,17 @@ def why(verdict: Verdict) -> str:
     nine of ten have, else the scores that the forecast is made of where they tell little; "" where all is as there."""
     failing = [verdict.links[name] for name in verdict.failing]
     if failing:
-        return "; ".join(link.why for link in failing[:2])
+        return "; ".join(chain.why(link) for link in failing[:2])
     if verdict.trained is not None or verdict.word not in ("likely stuck", "open"):
         return ""
     odd = [(link.healthy, link) for link in verdict.links.values() if link.healthy and beside(link.healthy)]
     scores = verdict.scores
     if odd:
         _, link = max(odd, key=lambda pair: (pair[1] is scores, abs(pair[0].percent - 50)))
-        return f"{link.why}: {among(link)}"
+        return f"{chain.why(link)}: {among(link)}"
     if scores.healthy is not None and scores.healthy.percent < LITTLE:
         lower = f"lower than in {100 - scores.healthy.percent:.0f} % of models that train"
-        return f"at this depth no link is unusual; the weakest: {scores.why}, {lower}"
+        return f"at this depth no link is unusual; the weakest: {chain.why(scores)}, {lower}"
     return "each link alone is as in models that train"
 
 
@@ -369,7 +370,7 @@ def _rate(verdict: Verdict, judged: Judged) -> dict[str, Any]:
                 "unit": _unit(name, link),
                 "verdict": link.verdict,
                 "word": _among_cell(link, levels.get(depths[-1]), True).word or NONE,
-                "why": link.why,
+                "why": chain.why(link),
                 "among": where(link),
                 "exponent": _with_depth(link),
                 "values": [short(levels[depth]) if depth in levels else "–" for depth in depths],

@@ -32,7 +32,7 @@ from stabkit.results.outcome import LOST, SEEN_LOST
 from stabkit.results.own.cell import Sublayer, module_of
 from stabkit.results.own.cure import BY_KEY
 from stabkit.results.own.guess import Guess
-from stabkit.results.own.verdict import Limits
+from stabkit.results.own.rules import Limits
 from stabkit.results.words import times
 
 MOST_STEP = 1.0

@@ -18,7 +18,7 @@ from typing import Any
 
 from stabkit.errors import UsageError
 from stabkit.results.own.judged import Judged
-from stabkit.results.own.verdict import FIRM, STUCK, Said
+from stabkit.results.own.rules import FIRM, STUCK, Word
 from stabkit.results.words import scientific
 
 SCHEMA = "stabkit-baseline/1"
@@ -38,7 +38,7 @@ class RateBaseline:
     """None: the factory's own."""
     rate: float
     """That was used; 0 where there is none."""
-    verdict: Said
+    verdict: Word
     probability: float | None
     apart: float
     """How far the probabilities of its seeds lie apart; 0 of one seed."""

@@ -13,7 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from stabkit.results.own.cell import Facts, ModelCell
-from stabkit.results.own.verdict import Said, verdict
+from stabkit.results.own.rules import Word
+from stabkit.results.own.verdict import verdict
 from stabkit.results.words import scientific
 
 WARMUP, CLIP, HEAD = 200, 1.0, 10
@@ -118,7 +119,7 @@ class Cure:
 
     change: str
     label: str
-    word: Said
+    word: Word
     probability: float | None
     code: str
     seeds: int = 1
@@ -154,7 +155,7 @@ def cure(cells: Sequence[ModelCell]) -> Cure:
     )
 
 
-def together(tried: Mapping[str, tuple[Said, float]]) -> str:
+def together(tried: Mapping[str, tuple[Word, float]]) -> str:
     """Of {change: (word, probability)} the pair to try next: the likeliest of the training that is open and the
     likeliest of the model that is; "" where one is enough, or there is no such pair, or it was tried."""
     if any(word == "likely trains" for word, _ in tried.values()):

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from stabkit.results.own.cell import ModelCell
 from stabkit.results.own.cure import Cure
 from stabkit.results.own.forecast import DRAWN, RATE
-from stabkit.results.own.verdict import FIRM, Said, Verdict, verdict
+from stabkit.results.own.rules import FIRM, Word
+from stabkit.results.own.verdict import Verdict, verdict
 
-TRIED: tuple[Said, ...] = ("likely stuck", "open")
+TRIED: tuple[Word, ...] = ("likely stuck", "open")
 """Words at which changes are tried."""
 GAIN = 0.05
 """Of a probability: what a change adds below it is not worth a line of code."""

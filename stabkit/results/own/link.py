@@ -1,13 +1,17 @@
-"""One link of the chain as judged: a word, why, and the numbers behind it."""
+"""One link of the chain as judged: a word, the ground that it stands on, and the numbers behind it. `wording/chain.py`
+makes its sentence."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypedDict
+from typing import Literal
 
-from stabkit.results.depth_fit import DepthFit
+import numpy as np
+
+from stabkit.results.depth_fit import DepthFit, geometric
+from stabkit.results.own.cell import Broke
 from stabkit.results.own.forecast import Healthy
 
 Word = Literal["pass", "cannot tell", "fail"]
@@ -36,30 +40,42 @@ class Evidence:
     seeds: tuple[float, ...]
 
 
-class LinkJson(TypedDict):
-    """One link of the chain."""
+GroundKey = Literal[
+    "room", "overflow", "diluted", "divided out", "law unknown", "exponential", "steep", "undecided", "law",
+    "unregistered", "unreached", "incomparable", "gradient",
+    "finite", "broke",
+    "update", "tokens", "no tokens", "scores", "no scores", "loss",
+]  # fmt: skip
+"""What a link's word rests on: of the stream, the gradient, the numbers lost, and of those that never fail."""
 
-    verdict: Word
-    certain: bool
-    """Whether a model does not train for certain where this fails; else it is never more than `open`."""
-    why: str
-    level: float
-    """Its number at the deepest."""
-    exponent: float | None
-    """Of its law in depth."""
-    interval: tuple[float, float] | None
-    fit: Literal["exponential", "power"] | None
-    factor: float | None
-    """A layer, where the law is exponential."""
-    factor_interval: tuple[float, float] | None
-    saturated: bool
-    limit: float
-    """That which decided, or would."""
-    step: int
-    """Of the level."""
-    evidence: tuple[Evidence, ...]
-    healthy: Healthy | None
-    """The level among models that train."""
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ground:
+    """What a word rests on, with the numbers that its sentence needs beside those of the link."""
+
+    key: GroundKey
+    stack: str = ""
+    """Whose it is; "" where the model has one alone."""
+    depth: int = 0
+    """At which it was found, where the link has no evidence of it."""
+    room: float = math.nan
+    """Largest number of the type over the largest entry of the stream."""
+    dtype: str = ""
+    dilution: float = math.nan
+    """‖γ·f‖/‖x_i‖ of an upper branch over that of a lower one."""
+    cause: str = ""
+    """What the reading of the model found: `all 16 sub-layers are not among the model's parameters`."""
+    updates: int = 0
+    """That it was looked for in."""
+    cells: int = 0
+    """In how many of `of_cells` a number was lost …"""
+    of_cells: int = 0
+    broke: Broke | None = None
+    """… and the first of them."""
+    loss_first: float = math.nan
+    loss_last: float = math.nan
+    frequencies: float | None = None
+    """Unigram entropy, nats."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,10 +83,7 @@ class LinkVerdict:
     """One link of the chain."""
 
     verdict: Word
-    why: str
-    """In words, with the numbers."""
-    brief: str = ""
-    """The same for the title of a picture, where it is too long for one."""
+    ground: Ground
     level: float
     """At the deepest."""
     limit: float
@@ -85,24 +98,27 @@ class LinkVerdict:
     healthy: Healthy | None = None
     """The level among models that train; None where that is not known."""
 
-    def to_json(self) -> LinkJson:
-        fit = self.fit
-        return {
-            "verdict": self.verdict,
-            "certain": self.certain,
-            "why": self.why,
-            "level": self.level,
-            "exponent": fit.exponent if fit else None,
-            "interval": (fit.low, fit.high) if fit else None,
-            "fit": ("exponential" if fit.exponential else "power") if fit else None,
-            "factor": fit.factor if fit else None,
-            "factor_interval": (fit.factor_low, fit.factor_high) if fit else None,
-            "saturated": self.saturated,
-            "limit": self.limit,
-            "step": self.step,
-            "evidence": self.evidence,
-            "healthy": self.healthy,
-        }
+
+BySeed = Mapping[int, Mapping[int, float]]
+"""{seed: {depth: value}}; of a factory without a depth, depth 0."""
+
+
+def evidence(values: BySeed) -> tuple[Evidence, ...]:
+    """A row a depth, with the geometric mean over seeds."""
+    return _rows(values, geometric)
+
+
+def means(values: BySeed) -> tuple[Evidence, ...]:
+    """As `evidence`, of numbers that may be below 0: their means."""
+    return _rows(values, lambda row: float(np.mean(row)))
+
+
+def _rows(values: BySeed, centre: Callable[[Sequence[float]], float]) -> tuple[Evidence, ...]:
+    depths = sorted({depth for own in values.values() for depth in own})
+    rows = [tuple(own[depth] for own in values.values() if depth in own) for depth in depths]
+    return tuple(
+        Evidence(depth=depth or None, value=centre(row), seeds=row) for depth, row in zip(depths, rows, strict=True)
+    )
 
 
 def worst(links: Sequence[LinkVerdict]) -> LinkVerdict:
