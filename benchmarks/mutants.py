@@ -1,4 +1,4 @@
-"""What the suite can see: sixty small faults in the core, and which of them the tests that run the faulty line notice.
+"""What the suite can see: sixty small faults over all rooms, and which of them the tests that run the line notice.
 
     python benchmarks/mutants.py draw [OTHER]    choose the faults, by a fixed seed, and write them to mutants.json:
                                                  those of before that still have a place, then others; with OTHER, a
@@ -33,20 +33,20 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 KEPT = Path(__file__).with_suffix(".json")
 SEED, CAP, WORKERS = 17, 90.0, 2
-AREAS = {
-    "methods": (7, ("stabkit/methods/*.py",), None),
-    "model": (8, ("stabkit/model/*.py",), None),
-    "probes": (6, ("stabkit/probes/*.py",), None),
-    "train": (7, ("stabkit/train.py", "stabkit/training/train.py"), None),
-    "optim": (5, ("stabkit/optim.py", "stabkit/training/optim.py", "stabkit/training/optimizers/*.py"), None),
-    "outcome": (6, ("stabkit/outcome.py", "stabkit/results/outcome.py"), None),
-    "store": (
-        7,
-        ("stabkit/store.py", "stabkit/folder.py", "stabkit/storage/store.py", "stabkit/storage/folder.py"),
-        None,
-    ),
-    "claims": (7, ("stabkit/claims/*.py",), None),
-    "select": (7, ("stabkit/figures/**/*.py",), "select"),
+AREAS: dict[str, tuple[int, tuple[str, ...], str | None]] = {
+    "own": (10, ("stabkit/own/**/*.py",), None),
+    "own results": (7, ("stabkit/results/own/*.py",), None),
+    "results": (4, ("stabkit/results/*.py", "stabkit/results/forecast/*.py"), None),
+    "running": (6, ("stabkit/running/**/*.py",), None),
+    "kernels": (3, ("stabkit/kernels/*.py",), None),
+    "pages": (4, ("stabkit/report/**/*.py", "stabkit/pages/**/*.py"), None),
+    "claims": (4, ("stabkit/claims/**/*.py",), None),
+    "select": (4, ("stabkit/figures/**/*.py", "stabkit/pictures/**/*.py"), "select"),
+    "storage": (4, ("stabkit/storage/*.py",), None),
+    "methods": (3, ("stabkit/methods/**/*.py",), None),
+    "model": (4, ("stabkit/model/**/*.py",), None),
+    "training": (4, ("stabkit/training/**/*.py",), None),
+    "probes": (3, ("stabkit/probes/**/*.py",), None),
 }
 """How many of each area: its files, and the one function that counts."""
 
@@ -143,7 +143,7 @@ def draw(trees: list[Path]) -> list[dict[str, Any]]:
     drawn = json.loads(KEPT.read_text())["faults"] if KEPT.exists() else []
     chosen: list[dict[str, Any]] = []
     for area, (count, patterns, only) in AREAS.items():
-        files = sorted(file for pattern in patterns for file in ROOT.glob(pattern))
+        files = sorted({file for pattern in patterns for file in ROOT.glob(pattern)})
         names = [json.dumps(name, sort_keys=True) for file in files for name, _ in places(file)]
         fitting = [json.loads(name) for name in names if name in unique]
         fitting = [name for name in fitting if only is None or only in name["function"].split(".")]
@@ -239,7 +239,7 @@ def reach(faults: list[dict[str, Any]], work: Path) -> list[list[str]]:
     hits, told = work / "hits", work / "told"
     hits.touch()
     pytest(
-        tree, "-m", "slow or not slow", "-n", str(WORKERS), "--dist", "worksteal", log=work / "reach.log",
+        tree, "-m", "not long", "-n", str(WORKERS), "--dist", "worksteal", log=work / "reach.log",
         MUTANTS_HITS=str(hits), MUTANTS_TOLD=str(told),
     )  # fmt: skip
     seconds: Counter[str] = Counter()
@@ -267,7 +267,7 @@ def fate(fault: dict[str, Any], tests: list[str], tree: Path, work: Path, number
     try:
         put(file, [(node, fault["fault"])])
         files = sorted({test.partition("::")[0] for test in tests})
-        code = pytest(tree, "-x", "-m", "slow or not slow", *files, log=log, cap=CAP, MUTANTS_TESTS=str(chosen))
+        code = pytest(tree, "-x", "-m", "not long", *files, log=log, cap=CAP, MUTANTS_TESTS=str(chosen))
     finally:
         file.write_bytes(sound)
     failed = [line for line in log.read_text(errors="replace").splitlines() if line.startswith(("FAILED", "ERROR"))]
