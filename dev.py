@@ -3,7 +3,7 @@
 
     python3 dev.py sweep             set up, then `stabkit sweep --depths 6,18,50,100`
     python3 dev.py test [ARGS…]      set up, then pytest on every core; `.ci/run` adds the slow tests and all examples
-    python3 dev.py lint              set up, then ruff, mypy, and import-linter: the order of the rooms
+    python3 dev.py lint              set up, then ruff, mypy, the order of the rooms and their budget of lines
     python3 dev.py docs              set up, then the documentation site, strict: docs/_build/html/index.html
     python3 dev.py evidence [PART…]  set up, then make committed pages anew; without PART list them
     python3 dev.py studies STUDY …   set up, then a study beside the package, or its coefficients: `studies --help`
@@ -65,10 +65,32 @@ def main(arguments: list[str]) -> int:
         return libraries(python)
     if command == "lint":
         steps = (["-m", "ruff", "check"], ["-m", "ruff", "format", "--check"], ["-m", "mypy"], ["-c", ROOMS])
-        return max(run([str(python), *step], cwd=HERE) for step in steps)
+        return max([*(run([str(python), *step], cwd=HERE) for step in steps), budget()])
     if command == "sweep" and not any(a == "--depths" or a.startswith("--depths=") for a in rest):
         rest = ["--depths", "6,18,50,100", *rest]
     return run([str(python), "-m", "stabkit", command, *rest])
+
+
+def budget() -> int:
+    """Print the lines of each room beside its budget in pyproject.toml; 1 where a room has more, or a file too many."""
+    import tomllib  # of Python 3.11, which `main` has made sure of
+
+    table = tomllib.loads((HERE / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["stabkit"]["budget"]
+    rooms, most, excused = table["rooms"], table["file"], table["longer"]
+    folders = {room.partition("/")[0] for room in rooms}
+    lines = {file: len(file.read_bytes().splitlines()) for top in folders for file in (HERE / top).rglob("*.py")}
+    over = 0
+    for room, allowed in rooms.items():
+        here = [count for file, count in lines.items() if HERE / room in (file, *file.parents)]
+        over += sum(here) > allowed
+        too_many = "  <- over its budget" if sum(here) > allowed else ""
+        print(f"{room:24} {sum(here):7,} of {allowed:7,} lines, {len(here):3} files{too_many}")
+    for file, count in lines.items():
+        name = file.relative_to(HERE).as_posix()
+        if name.startswith("stabkit/") and count > most and name not in excused:
+            over += 1
+            print(f"{name}: {count} lines; a file has at most {most}, or a reason in pyproject.toml")
+    return int(over > 0)
 
 
 def environment() -> Path:

@@ -10,6 +10,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import stabkit
 from stabkit.version import __version__
 
@@ -56,12 +58,25 @@ def test_what_reads_results_never_imports_torch_and_help_imports_nothing_heavy()
     assert "torch" in loaded["a function"]
 
 
-def test_a_long_file_says_why() -> None:
-    """One subject a file: above 400 lines its docstring says what keeps it together."""
-    for file in PACKAGE.rglob("*.py"):
-        text = file.read_text(encoding="utf-8")
-        if len(text.splitlines()) > 400:
-            assert "one file" in (ast.get_docstring(ast.parse(text)) or ""), file
+def test_lint_fails_above_a_rooms_budget_and_for_a_long_file_without_a_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec = importlib.util.spec_from_file_location("dev", PACKAGE.parent / "dev.py")
+    assert spec is not None and spec.loader is not None
+    dev = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(dev)
+    monkeypatch.setattr(dev, "HERE", tmp_path)
+    (tmp_path / "stabkit" / "own").mkdir(parents=True)
+    (tmp_path / "stabkit" / "own" / "trace.py").write_text("x = 1\n" * 7)
+
+    def table(room: int, longest: int, longer: str = "") -> int:
+        limits = f"[tool.stabkit.budget]\nfile = {longest}\n[tool.stabkit.budget.longer]\n{longer}\n"
+        rooms = f'[tool.stabkit.budget.rooms]\n"stabkit/own" = {room}\n'
+        (tmp_path / "pyproject.toml").write_text(limits + rooms)
+        return int(dev.budget())
+
+    assert table(7, 7) == 0 and table(6, 7) == 1 and "over its budget" in capsys.readouterr().out
+    assert table(7, 6) == 1 and table(7, 6, '"stabkit/own/trace.py" = "one table"') == 0
 
 
 def test_only_the_command_lines_room_prints() -> None:

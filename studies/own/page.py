@@ -100,8 +100,8 @@ def _head(rows: Sequence[CorpusRow]) -> Iterator[str]:
     )
     yield ""
     yield (
-        "The words are counted by the rules that the command itself calls (`stabkit/results/own/rules.py`). A row is of "
-        "one depth, so that its stream has no law in depth: it fails by its head-room or its upper branches alone."
+        "The words are counted by the rules that the command itself calls (`stabkit/results/own/rules.py`). A row is "
+        "of one depth, so that its stream has no law in depth: it fails by its head-room or its upper branches alone."
     )
     yield ""
     judge = sum(row.case.judge for row in rows)

@@ -82,11 +82,11 @@ def test_changes_are_tried_where_it_is_not_likely_to_train_and_the_smallest_that
 
 
 def test_what_is_left_open_is_decided_by_a_short_training_whose_command_is_named(inline, tmp_path):
-    given = ("--no-cures", "--lr", "3e-3")
+    given = ("--no-cures", "--lr", "5e-3")
     done = probe("bare_post_ln", tmp_path, *given, depths="2,6", steps="16")
     assert "Whether bare_post_ln at 6 layers trains is open" in " ".join(done.stdout.split())
     following = done.stdout.rstrip().splitlines()[-1].removeprefix("next: ").partition("  #")[0]
-    assert following.split()[3:] == "--depths 6 --lr 3e-3 --steps 900 --seeds 0".split()
+    assert following.split()[3:] == "--depths 6 --lr 5e-3 --steps 900 --seeds 0".split()
     body = json.loads(probe("bare_post_ln", tmp_path, "--json", *given, depths="1,6", steps="150").stdout)
     (rate,) = body["rates"]
     assert rate["trained"]["word"] == body["verdict"] and f"{rate['trained']['seeds'][0]['loss']:.3g}" in body["answer"]
