@@ -85,7 +85,6 @@ PARTS: dict[str, Part] = {
     "slope": Part(
         page="multi30k-slope.html",
         command=f"slope --depths 6,18,50 --seeds 0..2 {TEXT} --out OUT",
-        pictures=(("goal", "goal.png"),),
     ),
     "landscape": Part(
         page="multi30k-landscape.html", command=f"landscape --model deepnorm --seeds 0..2 {TEXT} --out OUT"

@@ -28,7 +28,7 @@ way from the screen to the numbers.
 """
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "what people see": ("hf | lightning", "cli", "api", "options", "paper", "report"),
-    "what it says": ("claims", "figures"),
+    "what it says": ("claims", "figures", "wording"),
     "what is run": ("running", "surface | quality", "own"),
     "what is measured and kept": ("training", "probes", "storage", "results"),
     "what is trained": ("model", "kernels", "methods", "tasks", "spec", "streams | errors | version"),
@@ -37,7 +37,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
 WIDEST = 90
 """Characters of a box."""
 AFTER = """\
-`storage`, `results`, `figures`, `claims` and `report` never import torch; `stabkit --help` imports no pandas either.
+`storage`, `results`, `wording`, `figures`, `claims` and `report` never import torch; `stabkit --help` imports no pandas either.
 Studies that only maintainers rerun stand beside the package, in `studies/`, and are not in the wheel.
 """
 

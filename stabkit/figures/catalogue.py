@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stabkit.figures.ablation import ablation, boundary, robustness, scale_map, table11
+from stabkit.figures.ablation import ablation, robustness, scale_map, table11
 from stabkit.figures.chain import (
     chain_order,
     dependency,
@@ -17,10 +17,8 @@ from stabkit.figures.depth import (
     coordinates,
     depth_law,
     flops,
-    goal,
     loss_start,
     slope,
-    theory,
     tolerance,
     transfer,
     update_depth,
@@ -37,12 +35,10 @@ from stabkit.results.transfer import Transfer
 FIGURES: tuple[RunPicture, ...] = (
     chain_order.PICTURE,
     table1.PICTURE,
-    goal.PICTURE,
     slope.PICTURE,
     ablation.PICTURE,
     table11.PICTURE,
     scale_map.PICTURE,
-    boundary.PICTURE,
     update_depth.PICTURE,
     update.PICTURE,
     exponent.PICTURE,
@@ -60,7 +56,6 @@ FIGURES: tuple[RunPicture, ...] = (
     robustness.PICTURE,
     flops.PICTURE,
     loss_start.PICTURE,
-    theory.PICTURE,
     run_curves.BRANCH_RATIO,
     dependency.PICTURE,
     perturbation.PICTURE,

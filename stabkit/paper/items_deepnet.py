@@ -65,7 +65,7 @@ ITEMS: tuple[Item, ...] = (
         "depth, Post-LN's explodes.",
         scaled="Size and depths are the paper's; 16 updates of 256 tokens, three seeds.",
         commands=(f"sweep --models post-ln,deepnorm --depths 6,18,50,100 --seeds 0..2 {EARLY}",),
-        figures=("update_depth", "update", "exponent", "theory"),
+        figures=("update_depth", "update", "exponent"),
         claims=("growth", "constant", "smaller", "steadier"),
         beside=("bound",),
     ),
@@ -139,7 +139,7 @@ ITEMS: tuple[Item, ...] = (
         scaled=f"{TINY}; validation loss after 250 updates of 256 tokens at 2e-3 without warm-up, where the paper's "
         "whole statement shows; at 5e-4 only its second half does.",
         commands=("ablate --max-tokens 256",),
-        figures=("ablation", "scale_map", "boundary"),
+        figures=("ablation", "scale_map"),
         claims=("alpha-small", "beta-large", "alpha-large", "beta-small"),
         beside=("top-gradient", "update-follows"),
     ),

@@ -46,12 +46,12 @@ JUDGED = PageOrder(
 """A sweep of which some runs have a verdict."""
 SLOPE = PageOrder(
     asks="How far does one small step move the output at each depth?",
-    leads=("slope", "goal", "theory", "dependency"),
+    leads=("slope",),
     figures_first=True,
 )
 ABLATE = PageOrder(
     asks="How wrong may α and β be, and which part is needed?",
-    leads=("scale_map", "ablation", "table11", "boundary", "robustness", "validation_loss"),
+    leads=("scale_map", "ablation", "table11", "robustness", "validation_loss"),
 )
 LANDSCAPE = PageOrder(
     asks="How rough is the loss around the weights, and under which normalisation?",

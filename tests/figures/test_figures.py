@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 
 from stabkit import figures
-from stabkit.figures.ablation import ablation, boundary, robustness, scale_map, table11
+from stabkit.figures.ablation import ablation, robustness, scale_map, table11
 from stabkit.figures.catalogue import CARRIED, FIGURES, SEARCHES, SURFACES, WIDENED
 from stabkit.figures.chain import (
     dependency,
@@ -32,12 +32,12 @@ from stabkit.figures.chain.run_curves import (
     LN_INPUT_OMEGA,
     VALIDATION_LOSS,
 )
-from stabkit.figures.depth import depth_law, flops, slope, theory, update_depth
+from stabkit.figures.depth import depth_law, flops, slope, update_depth
 from stabkit.figures.methods import perplexity
 from stabkit.figures.model_curves import OWN, WATCHED
 from stabkit.figures.picture import Mark, Note, Picture, RunPicture
 from stabkit.figures.quality import bleu, significance
-from stabkit.figures.shared import depth_fit, scales, theorem
+from stabkit.figures.shared import border, depth_fit, scales, theorem
 from stabkit.methods import with_recipe
 from stabkit.report.cards import card, reading
 from stabkit.report.verdict.headline import headline
@@ -236,12 +236,12 @@ def test_the_theorems_sum_of_a_scaled_run_is_that_of_the_method_taken_to_its_fac
 
 
 def test_the_border_parts_as_many_runs_as_one_level_can() -> None:
-    found = boundary.border(scales.frame(plane(lambda a, b: 1.0, lambda a, b: "stuck" if b / a > 2 else "trains")))
+    found = border.border(scales.frame(plane(lambda a, b: 1.0, lambda a, b: "stuck" if b / a > 2 else "trains")))
     assert found is not None and str(found) == "3 of 3 failing and 6 of 6 training runs"
     mixed = scales.frame(plane(lambda a, b: 1.0, lambda a, b: "stuck" if a == 1 else "trains"))
-    assert boundary.border(mixed) is None
-    assert boundary.border(scales.frame(plane(lambda a, b: 1.0, lambda a, b: "trains"))) is None
-    assert boundary.border(scales.frame(plane(lambda a, b: 1.0, lambda a, b: "early"))) is None
+    assert border.border(mixed) is None
+    assert border.border(scales.frame(plane(lambda a, b: 1.0, lambda a, b: "trains"))) is None
+    assert border.border(scales.frame(plane(lambda a, b: 1.0, lambda a, b: "early"))) is None
 
 
 def test_the_map_says_how_many_of_a_cells_runs_train() -> None:
@@ -269,12 +269,11 @@ def test_the_map_says_how_many_of_a_cells_runs_train() -> None:
 
 def test_a_border_is_only_one_that_tells_more_than_half_of_the_rarer_kind_apart() -> None:
     few = plane(lambda a, b: 1.0, lambda a, b: "stuck" if b / a < 0.1 else "trains")
-    assert boundary.border(scales.frame(few)) is None
+    assert border.border(scales.frame(few)) is None
     frame = scales.frame(plane(lambda a, b: b / a, lambda a, b: "stuck" if b / a > 2 else "trains"))
-    assert all(found is not None and found.training == (6, 6) for found in boundary.controls(frame).values())
+    assert all(found is not None and found.training == (6, 6) for found in border.controls(frame).values())
     runs = plane(lambda a, b: b / a, lambda a, b: "stuck" if b / a > 2 else "trains")
-    assert "3 of 3 failing" in boundary.title(runs)
-    assert "3 of 3 failing and 6 of 6 training runs by β/α alone" in boundary.here(scales.frame(runs))
+    assert "3 of 3 failing and 6 of 6 training runs by β/α alone" in border.told(scales.frame(runs))
 
 
 def test_without_the_method_itself_the_sums_are_still_over_those_at_factors_of_1() -> None:
@@ -581,7 +580,7 @@ def test_a_diverged_run_stays_visible() -> None:
     last, edge = plausible(spec("post-ln", 18), until=5), plausible(spec("post-ln", 6), until=0)
     others = [plausible(spec("deepnorm", n)) for n in (6, 18)]
     # of one step, of steps that were sound, of the weights at step 0
-    before_it = (slope.PICTURE, theory.PICTURE, dependency.PICTURE)
+    before_it = (slope.PICTURE, dependency.PICTURE)
     for figure in FIGURES:
         frame = figure.select([last, edge, *others])
         if figure in (*before_it, VALIDATION_LOSS):  # the loss was read once

@@ -118,7 +118,7 @@ def test_the_tables_for_the_csv_hold_all_that_is_drawn_to_four_digits(page: str)
     found = re.findall(r'<h3 id="figure-([^"]+)">.*?<script type="text/plain" data-packed>(.*?)</script>', page, re.S)
     runs = sweep((6, 18))
     drawn = [figure for figure in FIGURES if not figure.optional or len(figure.select(runs))]
-    assert {"theory", "dependency", "perturbation"} <= {figure.name for figure in drawn}
+    assert {"dependency", "perturbation"} <= {figure.name for figure in drawn}
     needs = [figure for figure in drawn if isinstance(figure.drawn(figure.select(runs)), EmptyFigure)]
     assert page.count('<span class="needs">') == len(needs) > 0, "one line says which"
     shown = {name: json.loads(zlib.decompress(base64.b64decode(text))) for name, text in found}

@@ -26,7 +26,7 @@ from stabkit.claims.base import (
 )
 from stabkit.claims.evidence import COLD, JUDGED, MARGIN, Find, depth_of, fails, measured
 from stabkit.claims.quality import too_short
-from stabkit.figures.ablation import boundary
+from stabkit.figures.shared import border as borders
 from stabkit.figures.shared import scales
 from stabkit.figures.shared.comparison import Condition, conditions, output_layers
 from stabkit.figures.shared.words import listed, short
@@ -178,8 +178,8 @@ def follows(runs: Sequence[Run]) -> list[Measurement]:
     """Does ‖ΔF‖ rise with the theorem's sum over the factors?"""
     measurements = []
     for name, group in scales.groups(scales.frame(runs)):
-        beside = f"log-log slope {boundary.slope(group):.2f} over {len(group)} runs"
-        measurements.append(_of_plane(name, runs, group["run"].iloc[0], boundary.follows(group), beside=beside))
+        beside = f"log-log slope {borders.slope(group):.2f} over {len(group)} runs"
+        measurements.append(_of_plane(name, runs, group["run"].iloc[0], borders.follows(group), beside=beside))
     return measurements
 
 
@@ -190,9 +190,9 @@ def parted(runs: Sequence[Run]) -> list[Measurement]:
     for name, group in scales.groups(scales.frame(runs)):
         words = group["outcome"]
         kinds = [int(words.isin(kind).sum()) for kind in (("stuck", "diverged"), ("trains",))]
-        if len(scales.cells(group)) < boundary.FEWEST or not all(kinds):
+        if len(scales.cells(group)) < borders.FEWEST or not all(kinds):
             continue
-        border = boundary.border(group)
+        border = borders.border(group)
         sides = (border.failing, border.training) if border else ((0, kinds[0]), (0, kinds[1]))
         intervals = [wilson(right / count, count) for right, count in sides]
         low, high = (sum(ends) / 2 for ends in zip(*intervals, strict=True))
@@ -203,7 +203,7 @@ def parted(runs: Sequence[Run]) -> list[Measurement]:
                 runs,
                 group["run"].iloc[0],
                 dict.fromkeys(map(int, group["seed"].unique()), sum(right / count for right, count in sides) / 2),
-                beside=f"{border or 'no level'} right{boundary.told(group)}",
+                beside=f"{border or 'no level'} right{borders.told(group)}",
                 interval=(low, high),
                 beyond=few if min(kinds) < FEW else "",
             )

@@ -19,6 +19,7 @@ from stabkit.figures.depth import update_depth
 from stabkit.figures.picture import Note, Picture, RunPicture
 from stabkit.figures.shared.comparison import MOST_IN_COLOUR, method_label
 from stabkit.figures.shared.contrast import PAIR
+from stabkit.figures.shared.depth_fit import fit
 from stabkit.figures.shared.numbers import centre
 from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed, short
@@ -26,6 +27,8 @@ from stabkit.spec import canonical
 from stabkit.storage.store import Run
 
 COLUMNS = (*update_depth.COLUMNS, "rate")
+PROMISED = ("deepnorm", "sub-ln")
+"""Methods whose constants are derived from an update that depth does not change."""
 AGREE = 0.05
 """Two rates must give the same slope to within this share of it."""
 
@@ -135,6 +138,19 @@ def _ratio(runs: Sequence[Run]) -> str:
         deepest = f", {short(more[-1][1])} times at {more[-1][0]}" if more else ""
         return f"Post-LN's update of one SGD step is {short(ratio)} times DeepNorm's at {depth}{deepest}"
     return "How far one SGD step moves the output, for each unit of learning rate"
+
+
+def promise(runs: Sequence[Run]) -> str:
+    """`DeepNorm's one-step update grows as N^0.77 …; GOAL asks for N^0`, of the first method whose constants are
+    derived from an update that depth does not change, as published; "" where these runs do not give an exponent."""
+    lines = fit(select(trusted(runs)), ceiling=False)
+    lines = lines[lines["variant"].isin(PROMISED)].sort_values("method", kind="stable")
+    if lines.empty:
+        return ""
+    line = lines.iloc[0]
+    layers = f"{line.shallowest:g}–{line.deepest:g} layers"
+    seeds = "one seed" if line.seeds == 1 else f"{line.least:.2f} to {line.greatest:.2f} over {line.seeds} seeds"
+    return f"{line.label}'s one-step update grows as N^{line.exponent:.2f} ({listed(layers, seeds)}); GOAL asks for N^0"
 
 
 def alt(frame: pd.DataFrame) -> str:

@@ -18,7 +18,7 @@ from stabkit.claims.verdict import judge
 from stabkit.cli import tables
 from stabkit.cli.app import app
 from stabkit.figures.catalogue import FIGURES
-from stabkit.figures.depth import goal, slope, update_depth
+from stabkit.figures.depth import slope, update_depth
 from stabkit.figures.drawing import style
 from stabkit.figures.shared import depth_fit
 from stabkit.figures.shared.comparison import trained
@@ -210,7 +210,7 @@ def test_single_steps_beside_training_move_no_reference_step_no_matrix_and_no_ot
     assert reference_step(trained(both)) == 16 and matrix(trained(both)) == matrix(TRAINING)
     monkeypatch.setattr(order, "card", lambda figure, frame, source: (figure, frame, figure.title(source)))
     mixed, alone = ({figure: rest for figure, *rest in order.cards(runs)} for runs in (both, TRAINING))
-    assert set(mixed) - set(alone) == {slope.PICTURE, goal.PICTURE} and set(alone) < set(mixed)
+    assert set(mixed) - set(alone) == {slope.PICTURE} and set(alone) < set(mixed)
     for figure, (frame, title) in alone.items():
         pd.testing.assert_frame_equal(mixed[figure][0], frame)
         assert mixed[figure][1] == title
@@ -218,20 +218,15 @@ def test_single_steps_beside_training_move_no_reference_step_no_matrix_and_no_ot
     assert mixed[slope.PICTURE][1] == slope.title(STEPS)
 
 
-def test_goal_is_drawn_over_the_shallowest_model_of_the_same_seed_for_the_methods_that_promise_it() -> None:
+def test_a_promise_is_an_exponent_of_the_methods_that_promise_none() -> None:
     made = [
         step(method, depth, level * depth**power, seed=seed)
         for method, power in (("post-ln", 1.5), ("deepnorm", 0.75))
         for seed, level in ((0, 1.0), (1, 3.0))
         for depth in (6, 18, 50)
     ]
-    frame = goal.select(made)
-    assert set(frame["method"]) == {"deepnorm"} and len(frame) == 6
-    assert frame["relative"].to_numpy() == pytest.approx((frame["layers"].to_numpy() / 6) ** 0.75)
-    assert "one-step update grows as N^0.75 (6–50 layers, 0.75 to 0.75 over 2 seeds); GOAL asks for N^0" in goal.title(
-        made
-    )
-    assert goal.select(made[:3]).empty and "every depth?" in goal.title(made[:3])
+    grows = "DeepNorm's one-step update grows as N^0.75 (6–50 layers, 0.75 to 0.75 over 2 seeds); GOAL asks for N^0"
+    assert slope.promise(made) == grows and slope.promise(made[:3]) == ""
 
 
 def test_a_page_of_single_steps_shows_what_is_known_before_training_and_judges_nothing() -> None:

@@ -6,11 +6,9 @@ import math
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from stabkit import methods
-from stabkit.figures.depth import theory
 from stabkit.figures.shared import share, theorem
 from stabkit.methods.base import Method, sites
 from stabkit.methods.blocks import BLOCKS
@@ -201,77 +199,6 @@ def travelled(method: str, layers: int, updates: dict[int, float], constant: flo
 
 
 MOVES = {1: 1e-4, 2: 3e-4, 3: 1e-3, 16: 1e-3}
-
-
-def test_the_theory_takes_the_powers_of_two_and_both_sides_of_the_equation() -> None:
-    frame = theory.select([travelled("post-ln", 2, MOVES, 0.5)])
-    assert frame["step"].tolist() == [1, 2, 16]
-    assert frame["predicted"].tolist() == pytest.approx([4 * math.sqrt(2) * MOVES[t] for t in (1, 2, 16)])
-    assert frame["update"].tolist() == pytest.approx([2 * math.sqrt(2) * MOVES[t] for t in (1, 2, 16)])
-    assert tuple(frame.columns) == theory.COLUMNS
-
-
-def test_points_where_the_update_bends_and_what_has_no_prediction_are_left_out() -> None:
-    bend = 0.5 * math.sqrt(2 * D)
-    told = 4 * math.sqrt(2)
-    steps = {1: bend / told, 2: bend / told * 1.001, 4: 0.0, 8: math.nan, 16: 1e-3}
-    frame = theory.select([travelled("post-ln", 2, steps, 1.0)])
-    assert frame["step"].tolist() == [1, 16] and frame["update"].iloc[0] == pytest.approx(bend)
-    assert theory.select([travelled("pre-ln", 2, MOVES, 1.0), run(spec("post-ln", 2), {})]).empty
-
-
-def test_r_squared_is_1_where_the_theorem_is_right_up_to_a_constant() -> None:
-    exact = theory.select([travelled("post-ln", n, MOVES, 0.37) for n in (2, 6)])
-    assert theory.r_squared(exact) == pytest.approx(1.0, abs=1e-12)
-    assert theory.by_what(exact) == [("over all steps", pytest.approx(1.0))]  # two runs at a step say nothing
-    assert math.isnan(theory.r_squared(exact.head(2)))
-    assert math.isnan(theory.r_squared(exact.assign(update=1.0)))
-    assert theory.by_what(exact.head(2)) == []
-
-
-def test_r_squared_is_that_of_the_logarithms_with_one_free_constant() -> None:
-    """Against the obvious: NumPy's variances of log measured and of what is left of it."""
-    random = np.random.default_rng(0)
-    frame = pd.DataFrame({"predicted": random.lognormal(size=50), "update": random.lognormal(size=50), "theorem": 3})
-    left = np.log(frame["update"] / frame["predicted"])
-    assert theory.r_squared(frame) == pytest.approx(1 - np.var(left) / np.var(np.log(frame["update"])))
-
-
-def test_r_squared_is_told_at_one_step_over_all_and_with_a_constant_for_each_method() -> None:
-    """Post-LN by 0.1 and 0.2 of its sum at two depths, ADMIN by 0.4 of its own: R² by hand."""
-    runs = [travelled("post-ln", n, MOVES, c) for n, c in ((2, 0.1), (6, 0.2))]
-    runs += [travelled("admin", 2, MOVES, 0.4)]
-    frame = theory.select(runs)
-    logs = {(label, depth): math.log(c) for label, depth, c in CONSTANTS}
-    apart = np.array([logs[row["label"], row["depth"]] for row in frame.to_dict("records")])
-    measured, label = np.log(frame["update"].to_numpy()), frame["label"].to_numpy()
-
-    def explained(left: np.ndarray, of: np.ndarray) -> float:
-        return float(1 - (left**2).sum() / ((of - of.mean()) ** 2).sum())
-
-    last = (frame["step"] == 16).to_numpy()
-    own = np.where(label == "Post-LN", apart - apart[label == "Post-LN"].mean(), 0.0)
-    assert theory.by_what(frame) == [
-        ("over 3 runs at step 16", pytest.approx(explained(apart[last] - apart[last].mean(), measured[last]))),
-        ("over all steps", pytest.approx(explained(apart - apart.mean(), measured))),
-        ("with one constant per method", pytest.approx(explained(own, measured))),
-    ]
-    found = [value for _, value in theory.by_what(frame)]
-    assert theory.title(runs) == (
-        f"With one constant the theorem explains ‖ΔF‖ with R² = {found[0]:.2f} over 3 runs at step 16, "
-        f"{found[1]:.2f} over all steps, {found[2]:.2f} with one constant per method"
-    )
-
-
-def test_each_theorem_has_a_constant_of_its_own() -> None:
-    frame = pd.DataFrame(
-        {"predicted": [1.0, 2, 4, 1, 2, 4], "update": [1.0, 2, 4, 50, 100, 200], "theorem": [3] * 3 + [4] * 3}
-    )
-    assert theory.r_squared(frame) == pytest.approx(1.0)
-    assert theory.r_squared(frame.assign(theorem=3)) < 0.5
-
-
-CONSTANTS = (("Post-LN", "2L decoder", 0.1), ("Post-LN", "6L decoder", 0.2), ("ADMIN", "2L decoder", 0.4))
 
 
 @pytest.mark.parametrize("first", ["classic", "llama"])
