@@ -1,6 +1,6 @@
 """The command line: parse → call one function → print. Heavy imports stand inside the commands.
 
-A command that has a function in `api.py` takes its options from there; `report`, `export`, `fold`, `runs`, `methods`,
+A command that has a function in `api.py` takes its options from there; `report`, `export`, `runs`, `methods`,
 `schema` and `paper` have theirs here, written in the same way. No `from __future__ import annotations`: options are
 read as they are.
 """
@@ -179,28 +179,6 @@ def export(
     from stabkit.cli.commands import export
 
     export.run(runs, store, to, what, out)
-
-
-@direct(app, ("json",))
-def fold(
-    run: OneRun,
-    *,
-    out: api.Out = "",
-    to: Annotated[str, Option("The directory to write to; default: OUT/folded/RUN.", OUT, "DIR")] = "",
-    dtype: api.Dtype = "float64",
-    json: bool = False,
-) -> None:
-    """Turn trained ADMIN or DeepNorm weights into a plain Post-LN model with the same outputs, for torch.nn's layers.
-
-    Writes model.safetensors and a config.json that says what it is; the outputs are compared in float64 first.
-    """
-    from stabkit.cli.commands import fold
-    from stabkit.options import stored
-
-    store = stored.home(str(out or ""))
-    chosen = stored.one(store, run)
-    where = Path(to) if to else fold.home(store.out, chosen)
-    fold.show(fold.save(chosen, where, dtype), where, json=json)
 
 
 @direct(runs_app, ("json",), "ls")

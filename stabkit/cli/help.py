@@ -32,7 +32,6 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
         "stabkit export --to csv --out records.csv",
         "stabkit export --what runs --to parquet --out runs.parquet",
     ),
-    "fold": ("stabkit fold admin-18L", "stabkit fold deepnorm-6L --to folded"),
     "methods": ("stabkit methods deepnorm --depths 18,100", "stabkit methods check ./my.py:function"),
     "schema": ("stabkit schema", "stabkit schema probe"),
     "probe": (

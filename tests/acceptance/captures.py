@@ -77,7 +77,7 @@ READ = {
     "report-figures": "report post-ln-2L-2L-s0 --store {store} --out {out}/report-figures.html --figures {out}/figures",
 }
 
-HELP = "|sweep|ablate|slope|tolerance|landscape|paper|report|export|fold|methods|probe|audit|runs|runs ls|runs show|runs verify|runs rm"
+HELP = "|sweep|ablate|slope|tolerance|landscape|paper|report|export|methods|probe|audit|runs|runs ls|runs show|runs verify|runs rm"
 
 BAD = """
 sweep --models deepnrom
@@ -118,7 +118,6 @@ report --store /nonexistent
 report nothing-at-all
 export --to xlsx
 export --what weights
-fold nothing-at-all
 methods deepnrom
 methods check
 methods check deepnrom

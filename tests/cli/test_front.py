@@ -31,7 +31,6 @@ WORDS = [
     "paper",
     "report",
     "export",
-    "fold",
     "methods",
     "schema",
     "probe",

@@ -180,7 +180,7 @@ def _page(method: Method, depths: Sequence[tuple[int, int]]) -> str:
     for name, values in methods_document.options(method).items():
         lines.append(f"- Option `{name}`: {', '.join(f'`{value}`' for value in values)} (the first is the default)")
     lines += [f"- Its own recipe: {words}" for words in _recipe(method)]
-    lines += [f"- `{name}` {line}" for name, line in methods_document.able(method)]
+    lines += [f"- `audit` {methods_document.audited(method)}"]
     gains = tuple(NAMES.values())
     head = ("depth", "stack", "sub-layer", "ω (α)", "γ", *gains, "norms, shifts, head scales", "parameters")
     lines += ["", "## Constants", "", "Parameters are those added to Post-LN of the same depth (64-128-2).", ""]
@@ -209,8 +209,9 @@ def _one(method: Method, depths: Sequence[tuple[int, int]], profiles: Profiles) 
     _line(1, f"source: {method.source}")
     for name, values in methods_document.options(method).items():
         _line(1, f"option {name}: {', '.join(values)} (default {values[0]})")
-    for name, line in (*(("its own recipe:", words) for words in _recipe(method)), *methods_document.able(method)):
-        _line(1, f"{name} {line}")
+    for words in _recipe(method):
+        _line(1, f"its own recipe: {words}")
+    _line(1, f"audit {methods_document.audited(method)}")
     for claim in methods_document.claims(method):
         _line(1, f"claim {claim['id']}: {claim['sentence']} ({claim['source']})")
     console.say()

@@ -25,7 +25,6 @@ DOCUMENTS: Mapping[str, str] = {
     "probe": "stabkit.report.own.document:ProbeDocument",
     "probe --widths": "stabkit.report.own.document:WidthsDocument",
     "audit": f"{HERE}.audit:AuditDocument",
-    "fold": f"{HERE}.fold:FoldDocument",
     "methods": "stabkit.report.methods_document:MethodsDocument",
     "methods check": f"{HERE}.methods:MethodsCheckDocument",
     "runs ls": f"{HERE}.runs:RunsLsDocument",
