@@ -5,7 +5,6 @@ A command that has a function in `api.py` takes its options from there; `report`
 read as they are.
 """
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -74,13 +73,6 @@ def _slope(invocation: Invocation) -> None:
     from stabkit.cli.commands.train import train
 
     train(invocation, api.slope)
-
-
-@command(app, api.tolerance)
-def _tolerance(invocation: Invocation) -> None:
-    from stabkit.cli.commands.tolerance import tolerated
-
-    tolerated(invocation)
 
 
 @command(app, api.transfer, (*TRAINING, "strict_drift"))

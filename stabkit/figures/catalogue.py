@@ -21,7 +21,6 @@ from stabkit.figures.depth import (
     loss_start,
     slope,
     theory,
-    tolerance,
     transfer,
     update_depth,
 )
@@ -31,7 +30,6 @@ from stabkit.figures.quality import bleu, significance
 from stabkit.figures.shared.surfaces import Landscape
 from stabkit.figures.surfaces import between, cuts, landscape, path_plane, surface3d
 from stabkit.results.own.coordinates import Coordinates
-from stabkit.results.tolerance import Tolerance
 from stabkit.results.transfer import Transfer
 
 FIGURES: tuple[RunPicture, ...] = (
@@ -65,9 +63,6 @@ FIGURES: tuple[RunPicture, ...] = (
     dependency.PICTURE,
     perturbation.PICTURE,
 )
-
-SEARCHES: tuple[Picture[Sequence[Tolerance]], ...] = (tolerance.PICTURE,)
-"""Those of `stabkit tolerance`: they select from what its search found."""
 
 CARRIED: tuple[Picture[Sequence[Transfer]], ...] = (transfer.PICTURE,)
 """Those of `stabkit transfer`."""

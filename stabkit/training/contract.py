@@ -251,7 +251,8 @@ def _tensors(module: torch.nn.Module) -> set[str]:
 
 def _logits(kernels: Kernels, spec: RunSpec, texts: Texts) -> NDArray[Any]:
     """Those of real tokens."""
-    model = Transformer(spec.model, methods.made(spec, texts), spec.task.vocab, spec.seed, kernels=kernels).double().eval()
+    built = methods.made(spec, texts)
+    model = Transformer(spec.model, built, spec.task.vocab, spec.seed, kernels=kernels).double().eval()
     generator = torch.Generator().manual_seed(0)
     batch = _task(spec).probe()
     with torch.no_grad():
@@ -261,7 +262,8 @@ def _logits(kernels: Kernels, spec: RunSpec, texts: Texts) -> NDArray[Any]:
         source, target = torch.from_numpy(batch.source), torch.from_numpy(batch.target_in)
         logits: NDArray[Any] = model(source, target)[1].transpose(0, 1).numpy()
     real = (batch.target_in if spec.model.decoder_layers else batch.source) != PAD
-    return logits[real]
+    found: NDArray[Any] = logits[real]
+    return found
 
 
 def _deep(spec: RunSpec, texts: Texts) -> str:

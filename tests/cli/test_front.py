@@ -25,7 +25,6 @@ WORDS = [
     "sweep",
     "ablate",
     "slope",
-    "tolerance",
     "transfer",
     "landscape",
     "paper",

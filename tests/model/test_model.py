@@ -8,7 +8,6 @@ import torch
 from torch import nn
 
 from stabkit import methods
-from stabkit.errors import UsageError
 from stabkit.methods.base import Method, Scale, sites
 from stabkit.model import draw
 from stabkit.model.flat import Flat

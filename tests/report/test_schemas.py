@@ -38,7 +38,6 @@ QUICK = {
     "ablate-dry-run": f"ablate --depths 1 --seeds 0..9999 --dry-run {SMALL}",
     "slope-dry-run": f"slope --depths 1 --dry-run {SMALL}",
     "landscape-dry-run": f"landscape --depths 1 --dry-run {SMALL}",
-    "tolerance-dry-run": f"tolerance --depths 1 --dry-run {SMALL}",
     "transfer-dry-run": "transfer --models pre-ln --hidden 16,32 --depths 1 --dry-run --out {out}",
     "paper-dry-run": "paper fig4 --budget 20m --dry-run --out {out}",
     "paper-ls": "paper ls",
@@ -54,7 +53,6 @@ QUICK = {
 SLOW = {
     "landscape": f"landscape --models deepnorm --depths 1 --steps 2 --snapshots 2 --points 3 --cut-points 5 {SMALL}",
     "ablate": f"ablate --models deepnorm --depths 1 --steps 45 {SMALL}",
-    "tolerance": f"tolerance --models deepnorm,post-ln --depths 1,2,4 --seeds 0 {SMALL}",
     "transfer": f"transfer --models pre-ln --depths 1,2 --predict 4 --seeds 0 --steps 40 --arch decoder-only {SMALL}",
     "paper": "paper fig4 --depths 1,2 --steps 2 --vocab 200 --out {out}",
 }

@@ -15,8 +15,7 @@ GRIDS = ("sweep", "ablate", "slope", "landscape")
 HERE = "stabkit.cli.commands"
 DOCUMENTS: Mapping[str, str] = {
     **{line: "stabkit.report.sweep_document:SweepDocument" for line in GRIDS},
-    **{f"{line} --dry-run": f"{HERE}.dry_run:DryRunDocument" for line in (*GRIDS, "tolerance")},
-    "tolerance": f"{HERE}.tolerance:ToleranceDocument",
+    **{f"{line} --dry-run": f"{HERE}.dry_run:DryRunDocument" for line in GRIDS},
     "transfer": f"{HERE}.transfer:AnyTransferDocument",
     "transfer --dry-run": f"{HERE}.transfer:TransferDryRunDocument",
     "paper": f"{HERE}.paper:PaperDocument",
