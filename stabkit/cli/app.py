@@ -102,7 +102,6 @@ def paper(
     seeds: Annotated[str, Option("Replaces the items' seeds.", ON, "SEEDS")] = "",
     steps: Annotated[str, Option("Replaces the items' number of updates.", LONG, "UPDATES")] = "",
     budget: Annotated[str, Option("Total time allowed: 45m, 2h; the cheapest items first.", LONG, "TIME")] = "",
-    whole: Annotated[bool, Option("Write all items to one file, not an index and one page each.", OUT)] = False,
     out: api.Out = None,
     workers: api.Workers = "auto",
     device: api.Device = "auto",
@@ -226,7 +225,6 @@ def methods(
     depths: Annotated[str, Option("Depths for the constants.", TRAIN, "DEPTHS")] = "18",
     arch: api.Arch = "encoder-decoder",
     json: bool = False,
-    markdown: Annotated[str, Option("Directory for the documentation pages, one per method.", OUT, "DIR")] = "",
 ) -> None:
     """The methods: formula, source, options, parameters added, claims; with a name, every constant at each depth.
 
@@ -239,7 +237,7 @@ def methods(
         methods.check(model, checked, json=json)
         return
     pairs = ranges.depths("--depths", depths, ranges.stacks("--arch", arch))
-    methods.methods(model, pairs, json=json, markdown=markdown)
+    methods.methods(model, pairs, json=json)
 
 
 @direct(app)

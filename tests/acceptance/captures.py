@@ -53,7 +53,6 @@ COMMANDS = {
 READ = {
     "methods": "methods",
     "methods-json": "methods --json",
-    "methods-markdown": "methods --markdown",
     "methods-admin": "methods admin --depths 2,18",
     "methods-2026": "methods 2026",
     "paper-ls": "paper ls",
@@ -110,7 +109,6 @@ slope --rate 0
 transfer --models pre-ln --depths 2 --highest --predict 4
 landscape --points 2
 landscape --weights x.safetensors
-landscape --between a,b --json
 paper fig99
 paper ls fig1
 paper fig4 --budget soon

@@ -39,7 +39,7 @@ block "export --to parquet" dev test tests/storage/test_export.py -m "slow or no
 
 # — 5 CI that gates
 block "the tutorial's example ends with 7 for the bad change and 0 for the good one" dev test tests/test_docs.py -k ci -m "slow or not slow"
-block "--baseline, --update-baseline, --strict, annotations, a step summary, JUnit, action.yml" dev test tests/cli -k "gate or baseline or junit or annotation or action" -m "slow or not slow"
+block "--baseline, --update-baseline, --strict, annotations, a step summary, action.yml" dev test tests/cli -k "gate or baseline or annotation or action" -m "slow or not slow"
 
 # — 6 agents as users
 block "a JSON Schema of every --json, made from the types" dev test tests/report/test_schemas.py -m "slow or not slow"

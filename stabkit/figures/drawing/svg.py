@@ -6,7 +6,6 @@ method; a file stands on white.
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import math
@@ -25,9 +24,6 @@ from numpy.typing import NDArray
 from stabkit.figures.drawing import style
 from stabkit.storage.folder import write_file
 
-SVG = "{http://www.w3.org/2000/svg}"
-TALL = 0.5
-"""Of its width, beyond which a sketch is cut off below."""
 MOST = 1e300
 """Beyond it three digits may round to infinity."""
 PAGE = {"svg_fonttype": "none", "savefig_facecolor": "none"}
@@ -232,36 +228,3 @@ def _css(text: str) -> str:
     text = re.sub(r"font: ([\d.]+px)[^;]*", r"font-size: \1", text)
     text = re.sub(r"font-family: [^;]*;?|text-anchor: start;?", "", text)
     return re.sub(r"\s*([:;])\s*", r"\1", text).strip(";")
-
-
-def _begins(element: ET.Element) -> float:
-    """Where a panel begins, from above; what is none begins at the top."""
-    return float(element.get("data-panel", "0 0").split()[1])
-
-
-def sketch(picture: str) -> str:
-    """The page's picture as a thumbnail: its lines and areas without a word, the ids its own, hidden from who hears the
-    page."""
-    ET.register_namespace("", SVG.strip("{}"))
-    root = ET.fromstring(picture)
-    for element in list(root.iter()):
-        element[:] = [part for part in element if part.tag != f"{SVG}text" and "data-legend" not in part.attrib]
-        element.attrib.pop("data-method", None)
-    for element in list(root.iter()):
-        element[:] = [part for part in element if part.tag != f"{SVG}g" or len(part)]
-    x, y, width, height = (float(part) for part in root.attrib["viewBox"].split())
-    end = min(height, TALL * width)
-    for element in list(root.iter()):
-        element[:] = [part for part in element if _begins(part) < y + end]  # what lies below the thumbnail
-    root.attrib = {"viewBox": f"{x:g} {y:g} {width:g} {end:g}", "aria-hidden": "true"}
-    digest = hashlib.sha256(picture.encode()).hexdigest()[:6]  # two pages may have a picture of one name
-    ids = {element.attrib["id"]: f"s{digest}-{i}" for i, element in enumerate(root.iter()) if "id" in element.attrib}
-    for element in root.iter():
-        for key, value in element.attrib.items():
-            if key == "id":
-                element.attrib[key] = ids[value]
-            elif key == "href" and value.startswith("#"):  # not the data of an image
-                element.attrib[key] = f"#{ids[value.removeprefix('#')]}"
-            elif key == "clip-path":
-                element.attrib[key] = f"url(#{ids[value.removeprefix('url(#').removesuffix(')')]})"
-    return ET.tostring(root, encoding="unicode")
