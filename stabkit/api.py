@@ -166,9 +166,6 @@ Normalise = Annotated[surface.Normalise, Option("filter (Li et al.), layer, mode
 OneDimensional = Annotated[bool, Option("Also move biases and norms.", OUT)]
 PathPlane = Annotated[surface.PathPlane, Option("Plane of the path: pca, hao (Hao et al. 2019) or none.", OUT)]
 Engine = Annotated[surface.Engine, Option("Code that computes surfaces: stabkit or loss-landscapes.", OUT)]
-Between = Annotated[
-    Names | None, Option("Instead: the line between two stored runs, or the triangle of three.", OUT, "RUNS")
-]
 Out = Annotated[Folder, Option("Folder for runs/, probes/ and reports/; default: this one.", OUT, "DIR", envvar=HOME)]
 
 # Where it runs
@@ -560,7 +557,6 @@ def landscape(
     one_dimensional: OneDimensional = False,
     path: PathPlane = "pca",
     engine: Engine = "stabkit",
-    between: Between = None,
     out: Out = None,
     workers: Workers = "auto",
     device: Device = "auto",
@@ -580,17 +576,14 @@ def landscape(
 
     Surfaces and cuts along random directions in three normalisations, and the path of training in its own plane.
 
-    Nothing is trained between stored runs (`between`), nor for a model of one's own (`factory`). Raises and warns as
-    `sweep`.
+    Nothing is trained for a model of one's own (`factory`). Raises and warns as `sweep`.
     """
     values = locals()
     if weights and not factory:
         raise UsageError("--weights is for the model of --factory")
-    if between and factory:
-        raise UsageError("--between does not go with --factory")
     if factory:
         return _around(factory, values)
-    return _between(values) if between else _train("landscape", values)
+    return _train("landscape", values)
 
 
 @overload
@@ -940,30 +933,6 @@ def _lost(count: int, of: int, what: str = "have no result") -> None:
     """Warn where the call stands."""
     if count:
         warn(f"{count} of {of} runs {what}; `.failed` and the page say why")
-
-
-def _between(values: dict[str, Any]) -> "SweepResult":
-    """The line or triangle between stored runs: nothing is trained."""
-    from stabkit.options import landscape, machine, stored
-    from stabkit.report.result import SweepResult
-    from stabkit.running import execute, surfaces
-
-    listener = values.pop("listener")
-    store = stored.home(str(machine.output(values["out"])))
-    runs = [stored.wanted(store, name) for name in ranges.names("--between", values["between"])]
-    model = runs[0].spec.model
-    depth = landscape.depth(model.encoder_layers, model.decoder_layers)
-    asked, following = _asked("landscape", {**values, **depth}, listener)
-    assert asked.surfaces is not None
-    store.writable()
-    drawn = execute.draw(asked, surfaces.between(runs, asked.surfaces), following)
-    return SweepResult(
-        name="landscape-between",
-        call=following.command,
-        out=store.out,
-        specs=tuple(run.spec for run in runs),
-        trained=execute.RequestResult(runs, [], [], drawn),
-    )
 
 
 def _around(factory: str, values: Mapping[str, Any]) -> "ModelSurface":

@@ -143,9 +143,6 @@ def test_each_function_returns_what_its_command_does(tmp_path: Path) -> None:
         against=None, points=3, cut_points=3, direction_seeds=0, snapshots=0, path="none", out=tmp_path, **SMALL
     )
     assert isinstance(drawn, SweepResult) and len(drawn.runs) == 1 and drawn.trained.surfaces
-    two = list(stabkit.load_runs(tmp_path)["run"][-2:])
-    line = stabkit.landscape(between=two, points=3, cut_points=3, out=tmp_path)
-    assert isinstance(line, SweepResult) and len(line.runs) == 2
     around = stabkit.landscape(
         factory="tests.test_api:shallow", points=3, cut_points=3, direction_seeds=(0, 1), out=tmp_path
     )

@@ -28,7 +28,7 @@ from stabkit.figures.methods import perplexity, table1
 from stabkit.figures.picture import Picture, RunPicture
 from stabkit.figures.quality import bleu, significance
 from stabkit.figures.shared.surfaces import Landscape
-from stabkit.figures.surfaces import between, cuts, landscape, path_plane, surface3d
+from stabkit.figures.surfaces import cuts, landscape, path_plane, surface3d
 from stabkit.results.own.coordinates import Coordinates
 from stabkit.results.transfer import Transfer
 
@@ -76,6 +76,5 @@ SURFACES: tuple[Picture[Landscape], ...] = (
     cuts.PICTURE,
     landscape.SEEDS,
     path_plane.PICTURE,
-    between.PICTURE,
 )
 """Those of `stabkit landscape`: they select from a `shared.surfaces.Landscape` and stand before the others."""

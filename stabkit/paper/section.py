@@ -52,7 +52,6 @@ def of_part(part: Part) -> dict[str, Any]:
         "beside": [one for key in part.item.beside if (one := part.findings[key]).verdict != "untested"],
         "verdict": word,
         "weighed": by_weight(claims),
-        "named": named(claims),
         "colour": COLOURS.get(word, "untested"),
         "leads": told[: order.FIRST],
         "more": told[order.FIRST :],

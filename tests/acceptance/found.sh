@@ -17,7 +17,7 @@ block "a command that needs an extra says which; a sweep on the synthetic task n
 block "time and size of both, from empty, in docs/start.md" bash -c "grep -qE '[0-9]+ MB' docs/start.md && grep -q 'papers' docs/start.md"
 light() {
   python3 -m venv "$work/light" && "$work/light/bin/pip" install -q "torch==2.13.0+cpu" "$root" transformers &&
-    "$work/light/bin/python" -c "import importlib.util as u; assert not any(map(u.find_spec, ('sentencepiece', 'sacrebleu', 'plotly')))"
+    "$work/light/bin/python" -c "import importlib.util as u; assert not any(map(u.find_spec, ('sentencepiece', 'sacrebleu')))"
 }
 first() ( # a first verdict on transformers' GPT-2, at most a minute of it ours
   cd "$work" && sed -n '/^# model.py/,/^```/p' "$root/README.md" | sed '$d' > model.py && SECONDS=0 &&
