@@ -24,6 +24,7 @@ from stabkit.report.result import SweepResult
 from stabkit.results.forecast.model import HORIZON
 from stabkit.running import cost, runs
 from stabkit.running.request import Request, TooManyRuns
+from stabkit.spec import SHORTEST_JUDGED
 from stabkit.storage.store import Run, Store
 
 ASIDE = ("yes", "retry_failed", "bleu")
@@ -163,7 +164,9 @@ def _highest(params: Mapping[str, Any], runs: Sequence[Run]) -> str:
     """The search of the same methods' highest stable rates; nothing where it would vary more than depth or width."""
     if len({(run.spec.model.hidden, run.spec.train.max_tokens) for run in runs}) > 1:
         return ""
-    searched = {name: value for name, value in params.items() if name not in ("lr", "steps", "warmup")}
+    short = min(run.spec.train.steps for run in runs) < SHORTEST_JUDGED
+    left_out = ("lr", "warmup", *(("steps",) if short else ()))
+    searched = {name: value for name, value in params.items() if name not in left_out}
     return _line("sweep", "transfer", {**searched, "highest": True}, "models", "depths")
 
 
