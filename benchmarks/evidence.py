@@ -95,10 +95,6 @@ PARTS: dict[str, Part] = {
         command="sweep --models post-ln,pre-ln,deepnorm,residual --arch decoder-only --block llama --depths 6,18 "
         f"--steps 150 --warmup 0 --seeds 0..2 {TEXT} --out OUT",
     ),
-    "tolerance": Part(page="tolerance.html", command=f"tolerance --depths 6,18,50,100 {TEXT} --out OUT"),
-    "tolerance-width": Part(
-        page="tolerance-width.html", command=f"tolerance --depths 12 --hidden 64,128,256 --ffn 2x {TEXT} --out OUT"
-    ),
     "start": Part(page="start.html", command=f"paper start {TEXT} --out OUT"),
     "paper": Part(page="paper/", command=f"paper all {TEXT} --budget 75m --out OUT"),
     "forecast": Part(

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
         ModelSurface,
         ProbeResult,
         SweepResult,
-        ToleranceResult,
         TransferResult,
     )
     from stabkit.running.request import Request
@@ -131,6 +130,7 @@ StepRates = Annotated[
     Option("η of the step; default 1e-5 in float64; 1e-4,1e-5 in float32, which must agree.", LONG, "RATES"),
 ]
 RateSpan = Annotated[str, Option("The lowest and the highest rate to try.", LONG, "LOW..HIGH")]
+Highest = Annotated[bool, Option("Search only the highest stable rate, with every seed.", LONG)]
 TimeBudget = Annotated[str, Option("Time allowed: 30m, 2h; the same command continues.", LONG, "TIME")]
 OwnRates = Annotated[Reals | None, Option("Rates; default 1e-3, or the factory optimizer's.", LONG, "RATES")]
 OwnWarmup = Annotated[int | None, Option("Updates of warm-up; default: the factory's scheduler.", LONG, "UPDATES")]
@@ -166,9 +166,6 @@ Normalise = Annotated[surface.Normalise, Option("filter (Li et al.), layer, mode
 OneDimensional = Annotated[bool, Option("Also move biases and norms.", OUT)]
 PathPlane = Annotated[surface.PathPlane, Option("Plane of the path: pca, hao (Hao et al. 2019) or none.", OUT)]
 Engine = Annotated[surface.Engine, Option("Code that computes surfaces: stabkit or loss-landscapes.", OUT)]
-Between = Annotated[
-    Names | None, Option("Instead: the line between two stored runs, or the triangle of three.", OUT, "RUNS")
-]
 Out = Annotated[Folder, Option("Folder for runs/, probes/ and reports/; default: this one.", OUT, "DIR", envvar=HOME)]
 
 # Where it runs
@@ -400,76 +397,6 @@ def slope(
     return _train("slope", locals())
 
 
-def tolerance(
-    models: Models = PAPERS,
-    *,
-    depths: Depths = (6, 18, 50, 100),
-    arch: Arch = "encoder-decoder",
-    hidden: Widths = 64,
-    ffn: Ffn = 128,
-    heads: Heads = 2,
-    base_init: Base = "xavier_normal",
-    untied: Untied = False,
-    block: BlockName = "classic",
-    norm: NormKind = None,
-    ffn_kind: FfnKind = None,
-    positions: Positions = None,
-    qk_norm: QkNorm = False,
-    no_biases: NoBiases = False,
-    data: Data = None,
-    source: Source = None,
-    target: Target = None,
-    vocab: Vocab = 2000,
-    max_tokens: MaxTokens = 256,
-    seeds: Seeds = SEEDS,
-    optimizer: Optimizer = "adam",
-    weight_decay: WeightDecay = None,
-    momentum: Momentum = None,
-    dropout: Dropout = 0.0,
-    clip: Clip = 0.0,
-    label_smoothing: Smoothing = 0.1,
-    probes: Probes = None,
-    out: Out = None,
-    workers: Workers = "auto",
-    device: Device = "auto",
-    kernels: KernelPath = "fused",
-    together: Together = "auto",
-    dtype: Dtype = "float32",
-    executor: Executor = "processes",
-    scheduler: Scheduler = None,
-    shard: Sharded = None,
-    run_timeout: RunTimeout = 0.0,
-    retry_failed: RetryFailed = False,
-    yes: Yes = False,
-    listener: "CallListener | None" = None,
-) -> "ToleranceResult":
-    """Find the highest rate that each method tolerates at each depth, by forecasts from sixteen updates.
-
-    Where the forecast was never scored under the optimiser, by training for 250 updates.
-
-    A coarse grid on one seed, then halving on three: without warm-up, to a factor 1.25.
-
-    Raises and warns as `sweep`.
-    """
-    values = locals()
-    del values["listener"]
-    from stabkit import methods
-    from stabkit.report.result import ToleranceResult
-    from stabkit.running import tolerance as searching
-    from stabkit.running.request import check
-    from stabkit.storage.store import Store
-
-    asked, following = _asked("tolerance", values, listener)
-    if not yes:
-        check(asked.of(searching.first_round(asked)))
-    store = Store(asked.out)
-    store.writable()
-    searched = searching.search(asked, methods.label_of, store, following, retry_failed=retry_failed)
-    if listener is None:
-        _lost(len(searched.failed), len(searched.failed) + len(searched.runs))
-    return ToleranceResult(call=following.command, request=asked, searched=searched)
-
-
 def transfer(
     factory: Annotated[
         str | Callable[..., Any] | None,
@@ -483,6 +410,7 @@ def transfer(
     steps: Steps = 300,
     seeds: Seeds = SEEDS,
     predict: Predict = None,
+    highest: Highest = False,
     budget: TimeBudget = "",
     warmup: OwnWarmup = None,
     arch: Arch = "encoder-decoder",
@@ -526,6 +454,8 @@ def transfer(
     """Find the best learning rate at every depth, or width, and say whether the smallest's carries to the largest.
 
     Of your own model (FACTORY) or of built-in methods (--models): carries, drifts by which law, or cannot be told.
+
+    Beside the best rate stands the highest stable one: the highest that trains. `highest` searches that alone.
 
     Every run makes equal updates; what its loss is read on it was not trained on. Raises and warns as `sweep`, and as
     `probe` of a factory.
@@ -627,7 +557,6 @@ def landscape(
     one_dimensional: OneDimensional = False,
     path: PathPlane = "pca",
     engine: Engine = "stabkit",
-    between: Between = None,
     out: Out = None,
     workers: Workers = "auto",
     device: Device = "auto",
@@ -647,17 +576,14 @@ def landscape(
 
     Surfaces and cuts along random directions in three normalisations, and the path of training in its own plane.
 
-    Nothing is trained between stored runs (`between`), nor for a model of one's own (`factory`). Raises and warns as
-    `sweep`.
+    Nothing is trained for a model of one's own (`factory`). Raises and warns as `sweep`.
     """
     values = locals()
     if weights and not factory:
         raise UsageError("--weights is for the model of --factory")
-    if between and factory:
-        raise UsageError("--between does not go with --factory")
     if factory:
         return _around(factory, values)
-    return _between(values) if between else _train("landscape", values)
+    return _train("landscape", values)
 
 
 @overload
@@ -936,7 +862,7 @@ COMMANDS: Mapping[str, Mapping[str, Any]] = {
         for name, parameter in signature(function).parameters.items()
         if name != "listener" and parameter.default is not parameter.empty
     }
-    for function in (sweep, ablate, slope, tolerance, transfer, probe, landscape)
+    for function in (sweep, ablate, slope, transfer, probe, landscape)
 }
 """{command: {option: default}}, of those that train."""
 
@@ -951,7 +877,6 @@ def request(command: str, options: Mapping[str, Any], making: Callable[[str], No
         "sweep": grids.sweep,
         "ablate": grids.ablate,
         "slope": grids.slope,
-        "tolerance": grids.tolerance,
         "landscape": landscape.landscape,
         "transfer": carried.request,
     }
@@ -1008,30 +933,6 @@ def _lost(count: int, of: int, what: str = "have no result") -> None:
     """Warn where the call stands."""
     if count:
         warn(f"{count} of {of} runs {what}; `.failed` and the page say why")
-
-
-def _between(values: dict[str, Any]) -> "SweepResult":
-    """The line or triangle between stored runs: nothing is trained."""
-    from stabkit.options import landscape, machine, stored
-    from stabkit.report.result import SweepResult
-    from stabkit.running import execute, surfaces
-
-    listener = values.pop("listener")
-    store = stored.home(str(machine.output(values["out"])))
-    runs = [stored.wanted(store, name) for name in ranges.names("--between", values["between"])]
-    model = runs[0].spec.model
-    depth = landscape.depth(model.encoder_layers, model.decoder_layers)
-    asked, following = _asked("landscape", {**values, **depth}, listener)
-    assert asked.surfaces is not None
-    store.writable()
-    drawn = execute.draw(asked, surfaces.between(runs, asked.surfaces), following)
-    return SweepResult(
-        name="landscape-between",
-        call=following.command,
-        out=store.out,
-        specs=tuple(run.spec for run in runs),
-        trained=execute.RequestResult(runs, [], [], drawn),
-    )
 
 
 def _around(factory: str, values: Mapping[str, Any]) -> "ModelSurface":

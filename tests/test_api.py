@@ -25,7 +25,7 @@ from stabkit import api
 from stabkit.errors import StabkitError, StoreError, UsageError
 from stabkit.options import lines, ranges
 from stabkit.options.option import PANELS, Argument, Option
-from stabkit.report.result import AuditResult, ModelSurface, ProbeResult, SweepResult, ToleranceResult
+from stabkit.report.result import AuditResult, ModelSurface, ProbeResult, SweepResult, TransferResult
 from stabkit.running import execute
 from stabkit.running.executors import EXECUTORS
 from stabkit.surface import anymodel
@@ -143,15 +143,13 @@ def test_each_function_returns_what_its_command_does(tmp_path: Path) -> None:
         against=None, points=3, cut_points=3, direction_seeds=0, snapshots=0, path="none", out=tmp_path, **SMALL
     )
     assert isinstance(drawn, SweepResult) and len(drawn.runs) == 1 and drawn.trained.surfaces
-    two = list(stabkit.load_runs(tmp_path)["run"][-2:])
-    line = stabkit.landscape(between=two, points=3, cut_points=3, out=tmp_path)
-    assert isinstance(line, SweepResult) and len(line.runs) == 2
     around = stabkit.landscape(
         factory="tests.test_api:shallow", points=3, cut_points=3, direction_seeds=(0, 1), out=tmp_path
     )
     assert isinstance(around, ModelSurface) and len(around.runs) == 2 and "roughness" in around.verdict
-    found = stabkit.tolerance("deepnorm", seeds=0, out=tmp_path, **{**STEP, "depths": 1})
-    assert isinstance(found, ToleranceResult) and list(found.limits["method"]) == ["DeepNorm"]
+    rates = {**STEP, "depths": 1, "lr": "1e-3..4e-3", "steps": 40}
+    found = stabkit.transfer(models="deepnorm", highest=True, seeds=0, out=tmp_path, **rates)
+    assert isinstance(found, TransferResult) and list(found.best["case"]) == ["DeepNorm"]
     assert escape(found.verdict) in found._repr_html_() and len(found.runs) > 1 and not found.failed
     for result in (drawn, found):
         assert result.page.is_file()
@@ -318,9 +316,6 @@ def test_what_a_sweep_leaves_out_and_what_has_no_result_is_warned_of_where_it_is
     assert f"{len(result.failed)} of {len(result.specs)} runs have no result; `.failed` and the page say why" in said
     assert {warning.filename for warning in told} == {__file__}
     assert result.runs.empty and {reason for _, reason in result.failed} == {"killed"}
-    with pytest.warns(UserWarning, match="have no result") as told:
-        stabkit.tolerance("deepnorm", seeds=0, out=tmp_path, **STEP)
-    assert {warning.filename for warning in told} == {__file__}
 
 
 def test_a_depth_without_a_result_is_warned_of_and_a_factory_that_ignores_it_refused(

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from stabkit.report import surface3d
 from tests.commands import stabkit
 from tests.report.pages import render
 from tests.surface.test_landscape import drawn
@@ -18,13 +17,10 @@ ROOT = Path(__file__).parents[1]
 @pytest.fixture
 def plain(monkeypatch: pytest.MonkeyPatch) -> None:
     """An environment without the extra `papers`."""
-    for package in ("sentencepiece", "sacrebleu", "loss_landscapes", "plotly"):
+    for package in ("sentencepiece", "sacrebleu", "loss_landscapes"):
         for name in [name for name in sys.modules if name.partition(".")[0] == package]:
             monkeypatch.delitem(sys.modules, name)
         monkeypatch.setitem(sys.modules, package, None)
-    surface3d.plotly.cache_clear()
-    yield
-    surface3d.plotly.cache_clear()
 
 
 @pytest.mark.usefixtures("plain")
@@ -54,4 +50,4 @@ def test_a_sweep_of_the_synthetic_task_and_its_surfaces_need_none_of_them(tmp_pa
     assert done.returncode == 0 and "report:" in done.stdout, done.stderr
     runs, surfaces = drawn(tmp_path / "store")
     page = render(runs, command="stabkit landscape", surfaces=surfaces)
-    assert 'id="plotly"' not in page and "data-turn" in page and page.count("sha256-") == 2
+    assert 'id="figure-surface3d"' in page and page.count("sha256-") == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
 import runpy
@@ -13,15 +14,18 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 import torch.distributed as dist
 import torch.multiprocessing
 
+from stabkit import methods
+from stabkit.model.transformer import Transformer
 from stabkit.running import executors
 from stabkit.storage.watched import Watched, WatchShelf
 from tests.commands import stabkit
-from tests.conftest import need
+from tests.conftest import need, tiny
 from tests.own.page import MODEL
 
 PAGE = (Path(__file__).parents[1] / "docs" / "recipes.md").read_text(encoding="utf-8")
@@ -174,6 +178,36 @@ def test_what_a_recipe_probes_can_be_probed(line: str, here: Path, monkeypatch: 
     words[words.index("--depths") + 1] = "1,2"
     done = stabkit(*words, "--seeds", "0", "--steps", "2", "--quiet", cwd=here)
     assert done.returncode == 0 and "report:" in done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("key", ["deepnorm", "admin"])
+def test_a_folded_model_is_plain_post_ln_with_the_same_logits(key: str, here: Path) -> None:
+    """Of three layers and two, with every weight moved and another ω at every sub-layer."""
+    write(here)
+    config = dataclasses.replace(tiny().model, encoder_layers=3, decoder_layers=2)
+    tokens = torch.randint(1, 200, (2, 4, 9), generator=torch.Generator().manual_seed(1))
+    built, plain = (
+        Transformer(config, methods.build(name, {}), 200, 0, kernels="python").double().eval()
+        for name in (key, "post-ln")
+    )
+    with torch.no_grad():
+        for parameter in built.parameters():
+            parameter.add_(0.1 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(2)))
+    for site, residual in built.residuals.items():
+        residual.set_omega(1.5 + 0.1 * site.index)
+    plain.load({**built.arrays(), "omega": np.ones(len(built.residuals))})
+    expected = built(*tokens)[1]
+    assert (plain(*tokens)[1] - expected).abs().max() > 0.1 * expected.abs().max()
+    stacks: dict[str, list[object]] = {"encoder": [], "decoder": []}
+    for (site, own), (other, residual) in zip(built.residuals.items(), plain.residuals.items(), strict=True):
+        assert site == other
+        g = residual.g
+        first, last = {"self": ("qkv", "out"), "cross": ("q", "out"), "ffn": ("up", "down")}[site.kind]
+        stacks[site.stack].append((own.omega, [getattr(g, first).weight], getattr(g, last), residual.norm_out))
+    fold = runpy.run_path("folding.py")["fold"]
+    for sublayers in stacks.values():
+        fold(sublayers)
+    torch.testing.assert_close(plain(*tokens)[1], expected)
 
 
 def test_no_recipe_has_more_than_twenty_lines_of_code() -> None:

@@ -1,4 +1,5 @@
-"""Pages written from the program, so that they cannot differ from it: commands, claims, probes, the committed pages.
+"""Pages written from the program, so that they cannot differ from it: commands, claims, probes, methods, the
+committed pages.
 
 `python docs/_ext/generated.py` writes them; a test compares them.
 """
@@ -119,9 +120,86 @@ def gallery() -> Iterator[str]:
 PAGES = {"commands": commands, "claims": claims, "probes": probes, "gallery": gallery}
 
 
+def method_pages() -> dict[str, str]:
+    """{file: text}: `methods.md` with a line a method, `methods/KEY.md` with all of one."""
+    from stabkit import methods
+    from stabkit.cli.commands.methods import _out
+    from stabkit.methods import formula
+    from stabkit.methods.groups import group_of
+
+    chosen, depths = [methods.build(key, {}) for key in methods.SETS["all"]], ((18, 18), (100, 100))
+    lines = [
+        "# Methods",
+        "",
+        "Written by `python docs/_ext/generated.py`. The residual of every sub-layer of every method:",
+        "",
+        "    y = N_out( ω·x + γ·N_branch( G( κ·N_in(x) ) ) )",
+        "",
+        "Gains multiply the base initialisation, which all methods of a comparison share unless `--recipe paper` is "
+        "asked for. The page of a method has its constants at 18 and 100 layers, its options and its claims.",
+        "",
+        "| method | group | residual | source |",
+        "|---|---|---|---|",
+        *(
+            f"| [{method.label}](methods/{method.key}.md) | {group_of(method)} | `{_cell(formula.text(method))}` | "
+            f"{_cell(method.source)} |"
+            for method in chosen
+        ),
+        "",
+        "## Not here yet",
+        "",
+        *(f"- {line}" for line in _out()),
+        "",
+        "```{toctree}",
+        ":hidden:",
+        "",
+        *(f"methods/{method.key}" for method in chosen),
+        "```",
+    ]
+    pages = {f"methods/{method.key}": _method_page(method, depths) + "\n" for method in chosen}
+    return {"methods": "\n".join(lines) + "\n", **pages}
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _method_page(method: Any, depths: tuple[tuple[int, int], ...]) -> str:
+    from stabkit.cli.commands.methods import NAMES, _constants, _ends, _recipe, _shown
+    from stabkit.methods import constants, formula
+    from stabkit.methods.groups import group_of
+    from stabkit.report import methods_document
+    from stabkit.spec import depth_text
+
+    lines = [f"# {method.label}", "", f"`{method.key}`, {group_of(method)}. `{formula.text(method)}`", ""]
+    lines += [f"- Source: {method.source}"]
+    lines += [f"- {line[0].upper()}{line[1:]}" for line in _constants(method)]
+    for name, values in methods_document.options(method).items():
+        lines.append(f"- Option `{name}`: {', '.join(f'`{value}`' for value in values)} (the first is the default)")
+    lines += [f"- Its own recipe: {words}" for words in _recipe(method)]
+    lines += [f"- `audit` {methods_document.audited(method)}"]
+    gains = tuple(NAMES.values())
+    head = ("depth", "stack", "sub-layer", "ω (α)", "γ", *gains, "norms, shifts, head scales", "parameters")
+    lines += ["", "## Constants", "", "Parameters are those added to Post-LN of the same depth (64-128-2).", ""]
+    lines += [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
+    for n, m in depths:
+        if reason := method.undefined(n, m):
+            lines.append(f"| {depth_text(n, m)} | not defined: {reason} |" + " |" * (len(head) - 2))
+            continue
+        for i, row in enumerate(constants.of_depth(method, n, m)):
+            spans = (_ends(row["gains"][role]) if role in row["gains"] else "" for role in NAMES)
+            first = (depth_text(n, m), f"{constants.added(method, n, m):+,}") if i == 0 else ("", "")
+            cells = (row["stack"], row["kind"], _shown(row["omega"]), _shown(row["gamma"]), *spans, row["norms"])
+            lines.append(f"| {first[0]} | {' | '.join(cells)} | {first[1]} |")
+    if claimed := methods_document.claims(method):
+        lines += ["", "## Claims that its runs test", ""]
+        lines += [f"- `{claim['id']}`: {claim['sentence']} ({claim['source']})" for claim in claimed]
+    return "\n".join(lines)
+
+
 def write(folder: Path) -> None:
-    for name, made in PAGES.items():
-        page, text = folder / f"{name}.md", "".join(made())
+    for name, text in (*((name, "".join(made())) for name, made in PAGES.items()), *method_pages().items()):
+        page = folder / f"{name}.md"
         if not page.exists() or page.read_text(encoding="utf-8") != text:
             page.write_text(text, encoding="utf-8")
 

@@ -1,11 +1,10 @@
 """The command line: parse → call one function → print. Heavy imports stand inside the commands.
 
-A command that has a function in `api.py` takes its options from there; `report`, `export`, `fold`, `runs`, `methods`,
+A command that has a function in `api.py` takes its options from there; `report`, `export`, `runs`, `methods`,
 `schema` and `paper` have theirs here, written in the same way. No `from __future__ import annotations`: options are
 read as they are.
 """
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -76,13 +75,6 @@ def _slope(invocation: Invocation) -> None:
     train(invocation, api.slope)
 
 
-@command(app, api.tolerance)
-def _tolerance(invocation: Invocation) -> None:
-    from stabkit.cli.commands.tolerance import tolerated
-
-    tolerated(invocation)
-
-
 @command(app, api.transfer, (*TRAINING, "strict_drift"))
 def _transfer(invocation: Invocation) -> None:
     from stabkit.cli.commands.transfer import carried
@@ -110,7 +102,6 @@ def paper(
     seeds: Annotated[str, Option("Replaces the items' seeds.", ON, "SEEDS")] = "",
     steps: Annotated[str, Option("Replaces the items' number of updates.", LONG, "UPDATES")] = "",
     budget: Annotated[str, Option("Total time allowed: 45m, 2h; the cheapest items first.", LONG, "TIME")] = "",
-    whole: Annotated[bool, Option("Write all items to one file, not an index and one page each.", OUT)] = False,
     out: api.Out = None,
     workers: api.Workers = "auto",
     device: api.Device = "auto",
@@ -181,28 +172,6 @@ def export(
     export.run(runs, store, to, what, out)
 
 
-@direct(app, ("json",))
-def fold(
-    run: OneRun,
-    *,
-    out: api.Out = "",
-    to: Annotated[str, Option("The directory to write to; default: OUT/folded/RUN.", OUT, "DIR")] = "",
-    dtype: api.Dtype = "float64",
-    json: bool = False,
-) -> None:
-    """Turn trained ADMIN or DeepNorm weights into a plain Post-LN model with the same outputs, for torch.nn's layers.
-
-    Writes model.safetensors and a config.json that says what it is; the outputs are compared in float64 first.
-    """
-    from stabkit.cli.commands import fold
-    from stabkit.options import stored
-
-    store = stored.home(str(out or ""))
-    chosen = stored.one(store, run)
-    where = Path(to) if to else fold.home(store.out, chosen)
-    fold.show(fold.save(chosen, where, dtype), where, json=json)
-
-
 @direct(runs_app, ("json",), "ls")
 def runs_ls(*, out: api.Out = "", json: bool = False) -> None:
     """List finished runs (id, outcome, steps, loss, seconds), and watches of your own trainings."""
@@ -256,7 +225,6 @@ def methods(
     depths: Annotated[str, Option("Depths for the constants.", TRAIN, "DEPTHS")] = "18",
     arch: api.Arch = "encoder-decoder",
     json: bool = False,
-    markdown: Annotated[str, Option("Directory for the documentation pages, one per method.", OUT, "DIR")] = "",
 ) -> None:
     """The methods: formula, source, options, parameters added, claims; with a name, every constant at each depth.
 
@@ -269,7 +237,7 @@ def methods(
         methods.check(model, checked, json=json)
         return
     pairs = ranges.depths("--depths", depths, ranges.stacks("--arch", arch))
-    methods.methods(model, pairs, json=json, markdown=markdown)
+    methods.methods(model, pairs, json=json)
 
 
 @direct(app)

@@ -91,12 +91,11 @@ TERMINAL: Mapping[str, tuple[Any, Any]] = {
         None,
     ),
     "update_baseline": (_flag("--update-baseline", help="Write --baseline anew."), False),
-    "junit": (_file("--junit", help="A JUnit file to write."), None),
 }
 """The options of the terminal alone: {name: (annotation, default)}."""
 TRAINING = ("json", "quiet", "dry_run", "config", "print_config")
 """Those of what trains."""
-PROBING = ("json", "quiet", "strict", "no_fail", "baseline", "update_baseline", "junit")
+PROBING = ("json", "quiet", "strict", "no_fail", "baseline", "update_baseline")
 FEW = 8
 """Of a command with so few options all stand in one panel."""
 

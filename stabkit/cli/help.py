@@ -17,13 +17,9 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
     ),
     "ablate": ("stabkit ablate --alpha-scale 0.25..4", "stabkit ablate --drop deepnorm,init --seeds 0..2"),
     "slope": ("stabkit slope --depths 6,18,50", "stabkit slope --models post-ln,deepnorm --depths 6,18 --seeds 0"),
-    "tolerance": (
-        "stabkit tolerance --depths 6,18,50",
-        "stabkit tolerance --depths 12 --hidden 64,128,256 --ffn 2x",
-    ),
     "transfer": (
         "stabkit transfer package.module:function --depths 4,8,16",
-        "stabkit transfer --models pre-ln,depth-mup --depths 6,12,24 --predict 48",
+        "stabkit transfer --models pre-ln,deepnorm --depths 6,18,50 --highest",
     ),
     "landscape": ("stabkit landscape --model deepnorm", "stabkit landscape --depths 6,18 --points 11"),
     "paper": ("stabkit paper fig4", "stabkit paper all --budget 2h --dry-run"),
@@ -32,7 +28,6 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
         "stabkit export --to csv --out records.csv",
         "stabkit export --what runs --to parquet --out runs.parquet",
     ),
-    "fold": ("stabkit fold admin-18L", "stabkit fold deepnorm-6L --to folded"),
     "methods": ("stabkit methods deepnorm --depths 18,100", "stabkit methods check ./my.py:function"),
     "schema": ("stabkit schema", "stabkit schema probe"),
     "probe": (
@@ -56,7 +51,7 @@ MEANT: Mapping[str, str] = {
     "predict": "sweep --depths 6,18,50,100",
     "forecast": "sweep --depths 6,18,50,100",
     "rate": "transfer --models pre-ln --depths 6,12,24",
-    "lr": "tolerance --depths 6,18",
+    "lr": "transfer --models pre-ln --depths 6,12,24",
     "plot": "report --figures pictures",
     "figures": "report --figures pictures",
     "open": "report --open",

@@ -19,7 +19,6 @@ from stabkit.figures.depth import (
     flops,
     loss_start,
     slope,
-    tolerance,
     transfer,
     update_depth,
 )
@@ -27,9 +26,8 @@ from stabkit.figures.methods import perplexity, table1
 from stabkit.figures.picture import Picture, RunPicture
 from stabkit.figures.quality import bleu, significance
 from stabkit.figures.shared.surfaces import Landscape
-from stabkit.figures.surfaces import between, cuts, landscape, path_plane, surface3d
+from stabkit.figures.surfaces import cuts, landscape, path_plane, surface3d
 from stabkit.results.own.coordinates import Coordinates
-from stabkit.results.tolerance import Tolerance
 from stabkit.results.transfer import Transfer
 
 FIGURES: tuple[RunPicture, ...] = (
@@ -61,9 +59,6 @@ FIGURES: tuple[RunPicture, ...] = (
     perturbation.PICTURE,
 )
 
-SEARCHES: tuple[Picture[Sequence[Tolerance]], ...] = (tolerance.PICTURE,)
-"""Those of `stabkit tolerance`: they select from what its search found."""
-
 CARRIED: tuple[Picture[Sequence[Transfer]], ...] = (transfer.PICTURE,)
 """Those of `stabkit transfer`."""
 
@@ -76,6 +71,5 @@ SURFACES: tuple[Picture[Landscape], ...] = (
     cuts.PICTURE,
     landscape.SEEDS,
     path_plane.PICTURE,
-    between.PICTURE,
 )
 """Those of `stabkit landscape`: they select from a `shared.surfaces.Landscape` and stand before the others."""

@@ -1,38 +1,12 @@
-"""What `fold` and `audit` can do for a method: read from its slots, without torch."""
+"""What `audit` can do for a method: read from its slots, without torch."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from stabkit.methods.base import ONE, PLACES, Method, Site
+from stabkit.methods.base import PLACES, Method, Site
 from stabkit.methods.parts import Part
-from stabkit.methods.wirings import named, wired
-
-
-def folds(method: Method, places: Sequence[Site]) -> str:
-    """Why this method is not x ← LN(ω·x + f(x)) and nothing else, so that it does not fold; "" where it is."""
-    for site in places:
-        reasons = {
-            "a norm stands before the branch": method.norm_in(site),
-            "a norm stands on the branch, before the sum": method.norm_branch(site),
-            "no norm stands after the sum": not method.norm_out(site),
-            "the branch is scaled by γ": method.gamma(site) != ONE,
-            "the branch's input is scaled by κ": method.kappa(site) != 1,
-            "the branch has an inner part": any(method.inner(site, place) for place in PLACES),
-            f"the norm is {method.norm_out(site)}, not LayerNorm": method.norm_out(site) not in ("norm", "layer"),
-        }
-        for reason, holds in reasons.items():
-            if holds:
-                return f"{reason} (at {site.name})"
-    for stack in dict.fromkeys(site.stack for site in places):
-        for part, where in ((method.embedding(stack), "before"), (method.final(stack), "after")):
-            if part:
-                return f"a {part} stands {where} the {stack}"
-    if any(method.gate(site) for site in places):
-        return "its attention has a gate"
-    if method.value_residual:
-        return "its attention takes the first layer's values"
-    return "" if method.wiring == "chain" else f"its wiring is not a chain: {named(method.wiring)}"
+from stabkit.methods.wirings import wired
 
 
 def audits(method: Method, places: Sequence[Site]) -> str:
@@ -67,10 +41,9 @@ def _parts(method: Method, places: Sequence[Site]) -> Iterator[Part]:
         yield from (method.inner(site, place) for place in PLACES)
 
 
-def told(method: Method, places: Sequence[Site]) -> tuple[tuple[str, str], ...]:
-    """(command, what it can do for this method)."""
+def audit_words(method: Method, places: Sequence[Site]) -> str:
+    """What `audit` can do for this method."""
+    if refused := audits(method, places):
+        return f"refuses it: {refused}"
     beside = unjudged(method, places)
-    most = "sums, norms, scales and initialisation" + (f"; not {', nor '.join(beside)}" if beside else "")
-    refused, plain = audits(method, places), folds(method, places)
-    fold = f"refuses it: {plain}" if plain else "turns it into a plain Post-LN model"
-    return ("audit", f"refuses it: {refused}" if refused else f"judges {most}"), ("fold", fold)
+    return "judges sums, norms, scales and initialisation" + (f"; not {', nor '.join(beside)}" if beside else "")

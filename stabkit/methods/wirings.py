@@ -77,8 +77,6 @@ class Wired:
     module: Callable[..., Any] | None = None
     """(sub-layers of the stack, the comparison's norm) → a `model.wirings.base.ChainWiring`, of a wiring from a file of
     one's own; None of those here."""
-    second: Callable[..., Any] | None = None
-    """Of such a one: a `model.numpy_wirings.NumpyChain` that says the same in numpy, to check it with."""
 
 
 def _triangle(stack: Shape) -> int:

@@ -14,7 +14,6 @@ from stabkit.errors import UsageError, nearest
 from stabkit.methods.papers.deepnorm import TABLE_11
 from stabkit.options import machine, model, own, ranges
 from stabkit.options import text as texts
-from stabkit.results.forecast.measured import UPDATES
 from stabkit.running import grid
 from stabkit.running.grid import Grid
 from stabkit.running.request import Request, price
@@ -122,12 +121,6 @@ def slope(options: Options, making: Making) -> Request:
     rates = ranges.reals("--rate", options["rate"] or SLOPE_RATES[dtype], 0.0, 1e6, above=True)
     sgd = {"optimizer": "sgd", "weight_decay": None, "momentum": None}
     return sweep({**options, **sgd, "steps": 1, "warmup": 0, "lr": rates}, making)
-
-
-def tolerance(options: Options, making: Making) -> Request:
-    """The request whose cells are searched: a sweep's, without warm-up; the rates are the search's own. What is
-    checked is its first round."""
-    return sweep({**options, "steps": UPDATES, "warmup": 0, "yes": True}, making)
 
 
 def ablate(options: Options, making: Making) -> Request:

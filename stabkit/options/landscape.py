@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, get_args
+from typing import get_args
 
 from stabkit import methods
 from stabkit.errors import UsageError, require
@@ -48,13 +48,6 @@ def _gates(key: str, options: Mapping[str, str], grid: Grid) -> tuple[str, ...]:
     method = methods.build(key, options)
     n, m = grid.depths[0]
     return tuple(method.gate(site) for site in sites(n, m, grid.base.model.hidden))
-
-
-def depth(n: int, m: int) -> dict[str, Any]:
-    """--depths and --arch of a model of N encoder and M decoder layers."""
-    if n and m:
-        return {"depths": [(n, m)], "arch": "encoder-decoder"}
-    return {"depths": n or m, "arch": "encoder-only" if n else "decoder-only"}
 
 
 def surfaces(options: Options, steps: int, device: str) -> SurfaceRequest:

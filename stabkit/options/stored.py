@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,31 +10,12 @@ from stabkit.errors import UsageError, nearest
 from stabkit.storage.store import Run, Store
 from stabkit.storage.watched import Watched, WatchShelf
 
-SHAPE = re.compile(r"([a-z0-9-]+)-([0-9]+)L-([0-9]+)L-s([0-9]+)")
-"""How a run_id begins."""
-
-
-def one(store: Store, name: str) -> Run:
-    """The one run that a name begins."""
-    return store.load(_only(matching(store, name), name))
-
 
 def either(store: Store, name: str) -> Run | Watched:
     """The one run or watch that a name begins."""
     full_id = one_id(store, name)
     shelf = WatchShelf(store.out)
     return shelf.load(full_id) if full_id in shelf.ids() else store.load(full_id)
-
-
-def wanted(store: Store, name: str) -> Run:
-    """The one run that a name begins; where there is none, the error names the command that makes it."""
-    if not any(run_id.startswith(name) for run_id in store.ids()) and (known := SHAPE.match(name)):
-        method, encoder, decoder, seed = known.groups()
-        shape = f"--arch decoder-only --depths {decoder}" if encoder == "0" else f"--depths {encoder}x{decoder}"
-        shape = f"--arch encoder-only --depths {encoder}" if decoder == "0" else shape
-        made = f"stabkit landscape --model {method} --against '' {shape} --seeds {seed}"
-        raise UsageError(f"no run {name!r} in {store.runs}; `{made}` makes one")
-    return one(store, name)
 
 
 def one_id(store: Store, name: str) -> str:

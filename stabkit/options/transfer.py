@@ -58,7 +58,7 @@ def of_methods(options: Options, making: Making) -> MethodsAsked:
     low, high = span("--lr", options["lr"])
     warmup = 0 if options["warmup"] is None else options["warmup"]
     whole = grids.sweep({**options, "warmup": warmup, "lr": low, "yes": True}, making)
-    axis, sizes = _sizes(whole.specs)
+    axis, sizes = _sizes(whole.specs, alone=bool(options["highest"]))
     cells = {(methods.variant(spec), _size(spec, axis), spec.seed): spec for spec in whole.specs}
     labels = {methods.variant(spec): CaseName(methods.label_of(spec), spec.method) for spec in whole.specs}
     if whole.specs[0].train.steps < SHORTEST_JUDGED:
@@ -73,6 +73,7 @@ def of_methods(options: Options, making: Making) -> MethodsAsked:
         seeds=tuple(sorted({spec.seed for spec in whole.specs})),
         steps=whole.specs[0].train.steps,
         predict=_predict(options, sizes),
+        highest=bool(options["highest"]),
     )
     return MethodsAsked(plan=plan, cells=cells, request=whole)
 
@@ -85,16 +86,18 @@ def request(options: Options, making: Making) -> Request:
 def _predict(options: Options, sizes: tuple[int, ...]) -> tuple[int, ...]:
     given = options["predict"]
     asked = () if given in (None, "") else tuple(sorted(ranges.wholes("--predict", given, 1, 1_000_000)))
+    if asked and options["highest"]:
+        raise UsageError("--predict is a law of best rates; --highest searches only the highest stable rate")
     if tried := sorted(set(asked) & set(sizes)):
         raise UsageError(f"--predict {tried[0]}: this size is tried already")
     return asked
 
 
-def _sizes(specs: tuple[RunSpec, ...]) -> tuple[Axis, tuple[int, ...]]:
+def _sizes(specs: tuple[RunSpec, ...], *, alone: bool) -> tuple[Axis, tuple[int, ...]]:
     depths, widths = {_size(spec, "depth") for spec in specs}, {_size(spec, "width") for spec in specs}
     if len(depths) > 1 and len(widths) > 1:
         raise UsageError("transfer compares several depths or several widths, not both")
-    if len(depths) == len(widths) == 1:
+    if len(depths) == len(widths) == 1 and not alone:
         raise UsageError(f"one depth shows no drift; give several: --depths {min(depths)},{2 * min(depths)}")
     return ("width", tuple(sorted(widths))) if len(widths) > 1 else ("depth", tuple(sorted(depths)))
 
@@ -114,7 +117,7 @@ class FactoryAsked:
 
 
 ALIKE = (
-    *("lr", "steps", "seeds", "predict", "budget", "warmup", "out", "workers", "run_timeout", "shard"),
+    *("lr", "steps", "seeds", "predict", "highest", "budget", "warmup", "out", "workers", "run_timeout", "shard"),
     *("depths", "widths"),
 )
 """Options that a factory and built-in methods both have; `widths` a factory alone."""
@@ -129,7 +132,7 @@ def of_factory(options: Options) -> FactoryAsked:
     low, high = span("--lr", options["lr"])
     depths = ranges.wholes("--depths", options["depths"], 1, 10_000)
     widths = () if options["widths"] in (None, "") else ranges.wholes("--widths", options["widths"], 1, 1_000_000)
-    axis, sizes = _several(depths, widths)
+    axis, sizes = _several(depths, widths, alone=bool(options["highest"]))
     factory, tried = name(options["factory"]), rungs(low, high)
     plan = SearchPlan(
         axis=axis,
@@ -139,6 +142,7 @@ def of_factory(options: Options) -> FactoryAsked:
         seeds=tuple(sorted(ranges.wholes("--seeds", options["seeds"], 0, 2**31))),
         steps=ranges.whole("--steps", options["steps"], 2, 1_000_000),
         predict=_predict(options, sizes),
+        highest=bool(options["highest"]),
     )
     request = TrialRequest(
         factory=factory,
@@ -156,7 +160,7 @@ def of_factory(options: Options) -> FactoryAsked:
     return FactoryAsked(plan=plan, request=request, place=replace(place, workers=workers))
 
 
-def _several(depths: tuple[int, ...], widths: tuple[int, ...]) -> tuple[Axis, tuple[int, ...]]:
+def _several(depths: tuple[int, ...], widths: tuple[int, ...], *, alone: bool) -> tuple[Axis, tuple[int, ...]]:
     """What is searched over; raises UsageError where it is neither, or both."""
     if len(widths) > 1 and len(depths) > 1:
         raise UsageError(
@@ -164,9 +168,11 @@ def _several(depths: tuple[int, ...], widths: tuple[int, ...]) -> tuple[Axis, tu
         )
     if len(widths) > 1:
         return "width", tuple(sorted(widths))
+    if len(widths) == 1 and alone:
+        return "width", widths
     if len(widths) == 1:
         raise UsageError(f"one width shows no drift; give several at one depth: --widths {widths[0]},{2 * widths[0]}")
-    if len(depths) < 2:
+    if len(depths) < 2 and not alone:
         raise UsageError(f"one depth shows no drift; give several: --depths {depths[0]},{2 * depths[0]}")
     return "depth", tuple(sorted(depths))
 
@@ -182,4 +188,6 @@ def page_name(asked: MethodsAsked | FactoryAsked) -> str:
     digits = hashlib.sha256(repr((plan, own)).encode()).hexdigest()[:4]
     cases = [re.sub(r"[^A-Za-z0-9]+", "-", name.label) for name in plan.cases.values()]
     named = "-".join(cases) if len(cases) <= 4 else f"{len(cases)}-methods"
-    return f"transfer-{plan.axis}-{plan.sizes[0]}-to-{plan.sizes[-1]}-{named}-{digits}"
+    return (
+        f"{'highest' if plan.highest else 'transfer'}-{plan.axis}-{plan.sizes[0]}-to-{plan.sizes[-1]}-{named}-{digits}"
+    )

@@ -1,4 +1,4 @@
-"""The pages of `stabkit paper`: an index of one screen and a page an item, or all in one file.
+"""The pages of `stabkit paper`: an index of one screen and a page an item.
 
 An item asked for alone has its page and no index. Links between the pages are file names, so that a folder of them can
 be moved and put on any server.
@@ -34,7 +34,7 @@ ASSETS = Path(__file__).parent / "assets"
 TITLE = "Which figures and tables of the papers reproduce?"
 ASIDE = ("--budget", "--out", "--workers")
 """Options that have no part in an item's result."""
-FLAGS = ("--yes", "--quiet", "-q", "--json", "--whole", "--retry-failed")
+FLAGS = ("--yes", "--quiet", "-q", "--json", "--retry-failed")
 """Options without a value."""
 Left = Sequence[tuple[Item, str]]
 """What the budget left out, and what it would have taken."""
@@ -49,8 +49,8 @@ def write(parts: Sequence[Part], beyond: Left, path: Path, command: str) -> None
         text = index(sections, beyond, command)
     elif len(parts) == 1 and not beyond:
         text = one(parts[0], command, False)
-    else:
-        text = whole(sections, beyond, command)
+    else:  # the one item that was asked for did not fit the budget
+        text = index(sections, beyond, command)
     write_file(path, text.encode())
 
 
@@ -90,7 +90,7 @@ def one(part: Part, command: str, indexed: bool) -> str:
 
 
 def index(sections: Sequence[Mapping[str, Any]], beyond: Left, command: str) -> str:
-    """One screen: every item with a sketch of its picture and how its claims came out."""
+    """One screen: every item and how its claims came out."""
     central, side = _told(sections, "The papers’ central claims", "central"), _told(sections, "The side claims", "side")
     return template(ASSETS / "index.html.j2").render(
         **shell(
@@ -109,16 +109,6 @@ def _told(sections: Sequence[Mapping[str, Any]], what: str, weight: str) -> str:
     """`The papers’ central claims: 8 hold, 4 fail.`; "" where none of this weight was tested."""
     words = counted([claim for claim, _ in _claims(sections)], (weight,))
     return f"{what}: {words}." if words else ""
-
-
-def whole(sections: Sequence[Mapping[str, Any]], beyond: Left, command: str) -> str:
-    """All items one below the other, in one file."""
-    return template(ASSETS / "whole.html.j2").render(
-        **shell(TITLE, command, [fitting(_short(sections)), _lead(sections)]),
-        sections=sections,
-        **_around(sections, beyond, command),
-        **_run(_every(sections)),
-    )
 
 
 def of_item(command: str, item: Item) -> str:
@@ -166,12 +156,8 @@ def comes_out(verdict: str, items: Sequence[Item]) -> str:
     return (PLURAL if many else SINGULAR).get(verdict, f"{'are' if many else 'is'} {verdict} here")
 
 
-def _every(sections: Sequence[Mapping[str, Any]]) -> list[Run]:
-    return list({run.run_id: run for section in sections for run in section["part"].runs}.values())
-
-
 def _around(sections: Sequence[Mapping[str, Any]], beyond: Left, command: str) -> dict[str, Any]:
-    """What index and whole have besides the items."""
+    """What the index has besides the items."""
     findings = _claims(sections)
     central: dict[str, list[tuple[str, str]]] = {word: [] for word in ORDER}
     for claim, key in findings:

@@ -12,7 +12,6 @@ import numpy as np
 from stabkit.claims import Finding
 from stabkit.claims.base import ORDER, WEIGHTS
 from stabkit.figures.catalogue import FIGURES, SURFACES
-from stabkit.figures.drawing.svg import sketch
 from stabkit.figures.picture import Picture
 from stabkit.figures.shared.surfaces import Landscape
 from stabkit.figures.shared.words import plain
@@ -53,9 +52,7 @@ def of_part(part: Part) -> dict[str, Any]:
         "beside": [one for key in part.item.beside if (one := part.findings[key]).verdict != "untested"],
         "verdict": word,
         "weighed": by_weight(claims),
-        "named": named(claims),
         "colour": COLOURS.get(word, "untested"),
-        "sketch": sketch(told[0].svg) if told else "",
         "leads": told[: order.FIRST],
         "more": told[order.FIRST :],
         "nothing": [one for one in cards if one.needs],

@@ -161,12 +161,6 @@ def _number(value: Any, digits: int = 6) -> Any:
     return int(value) if isinstance(value, int | np.integer) else str(value)
 
 
-def script_data(value: Any) -> Markup:
-    """JSON that cannot end the element it stands in."""
-    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
-    return Markup(text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029"))
-
-
 def packed(value: Any) -> str:
     """JSON as a page carries what is read on request: deflated (RFC 1950), in base64; half its size or less."""
     text = json.dumps(value, separators=(",", ":"), allow_nan=False)

@@ -12,7 +12,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from markupsafe import Markup
 
 from stabkit.claims import Finding
 from stabkit.claims.base import ORDER
@@ -21,11 +20,10 @@ from stabkit.figures.depth import slope
 from stabkit.figures.drawing import style
 from stabkit.figures.shared.comparison import GROUPS, method_group, shown
 from stabkit.figures.shared.numbers import chain, reference_step, update_at
-from stabkit.figures.shared.surfaces import Landscape
 from stabkit.figures.shared.words import number, percent, plain, short
 from stabkit.methods import label_of
-from stabkit.report import cards, order, provenance, surface3d
-from stabkit.report.frame import ASSETS, script_hash, shell, template
+from stabkit.report import order, provenance
+from stabkit.report.frame import ASSETS, shell, template
 from stabkit.report.json_document import seconds_a_step
 from stabkit.report.summary import Summary
 from stabkit.report.verdict import answer, legend, panel, sparks
@@ -54,28 +52,15 @@ def render(summary: Summary, *, command: str, title: str = "") -> str:
     every, runs, failed, surfaces = summary.apart, summary.trained, summary.failed, summary.surfaces
     specs = [run.spec for run in every] + [spec for spec, _ in failed]
     verdicts = summary.matrix
-    turn_script = (ASSETS / "turn.js").read_text(encoding="utf-8")
-    turning = surface3d.rows(Landscape(runs, surfaces)) if surfaces else []
     environments = provenance.environments(every)
     chained = [run for run in runs if not run.spec.single_step]
     shown_runs = listed(chained, verdicts)
     asked = order.kind(every, surfaces)
     ordered = order.order(order.cards(every, surfaces, summary.runs) if every else [], asked.leads)
     around = shell(title or asked.asks, command, opening(asked, ordered, summary), provenance.condition(specs))
-    plotly, plotly_hash = surface3d.plotly() if turning else ("", "")
-    if turning:
-        around["hashes"] += [script_hash(turn_script), *([plotly_hash] if plotly_hash else [])]
     return template(ASSETS / "page.html.j2").render(
         **around,
         swatch=style.colour,
-        turning=turning
-        and {
-            "names": [row["name"] for row in turning],
-            "most": max(len(row["surfaces"]) for row in turning),
-            "data": cards.script_data(turning),
-        },
-        turn_script=Markup(turn_script),
-        plotly=plotly,
         matrix=verdicts,
         lowest=verdicts.lowest,
         unigram=verdicts.unigram,

@@ -115,7 +115,7 @@ def _method(method: Method, depths: Sequence[tuple[int, int]], profiles: Profile
         "recipe": method.recipe,
         "factors": {depth_text(n, m): formula.factors(method, n, m) for n, m in depths if not method.undefined(n, m)},
         "claims": claims(method),
-        "able": dict(able(method)),
+        "able": {"audit": audited(method)},
         "wiring": named(method.wiring),
         "depths": [_at_depth(method, n, m, profiles) for n, m in depths],
     }
@@ -135,9 +135,9 @@ def _at_depth(method: Method, n: int, m: int, profiles: Profiles) -> DepthJson |
     return body
 
 
-def able(method: Method) -> tuple[tuple[str, str], ...]:
-    """(command, what it can do for this method)."""
-    return support.told(method, sites(*defined(method, 6), constants.WIDTH))
+def audited(method: Method) -> str:
+    """What `audit` can do for this method."""
+    return support.audit_words(method, sites(*defined(method, 6), constants.WIDTH))
 
 
 def options(method: Method) -> dict[str, tuple[str, ...]]:

@@ -55,7 +55,7 @@ ABLATE = PageOrder(
 )
 LANDSCAPE = PageOrder(
     asks="How rough is the loss around the weights, and under which normalisation?",
-    leads=("surface3d", "landscape", "cuts", "path_plane", "between"),
+    leads=("surface3d", "landscape", "cuts", "path_plane"),
     figures_first=True,
 )
 

@@ -22,8 +22,6 @@ from stabkit.running.execute import Listener, RequestResult
 from stabkit.running.executors.base import Lost, Tell
 from stabkit.running.plan import Done, Plan
 from stabkit.running.probes import ProbedCell, ProbeRequest, ProbeSpec
-from stabkit.running.request import Request
-from stabkit.running.tolerance import Searched
 from stabkit.running.transfer import RatesSearched
 from stabkit.running.trials import TrialSpec, TriedModel
 from stabkit.spec import RunSpec
@@ -36,7 +34,6 @@ if TYPE_CHECKING:
     from stabkit.own.audit import Audit
     from stabkit.report.summary import Summary
     from stabkit.results.own.cell import ModelCell
-    from stabkit.results.tolerance import Exponent
     from stabkit.surface.anymodel import LossSurface
 
 
@@ -174,61 +171,6 @@ class SweepResult(_Answered):
         ]
         head = ["method", *(["condition"] if matrix.has_conditions else []), *matrix.depths]
         return _shown(self.verdict, pd.DataFrame(rows, columns=head) if rows else self.runs)
-
-
-@dataclass(frozen=True, kw_only=True, repr=False)
-class ToleranceResult(_Answered):
-    """Of `tolerance`: the rates that were found, and the runs that it took."""
-
-    call: str
-    request: Request
-    searched: Searched
-
-    @cached_property
-    def runs(self) -> pd.DataFrame:
-        """A row a run, as of `load_runs`."""
-        from stabkit.report.run_table import table
-
-        return table(self.searched.runs)
-
-    @property
-    def failed(self) -> Sequence[tuple[RunSpec, str]]:
-        """The runs without a result, and why; the search of their cells ended there."""
-        return self.searched.failed
-
-    @cached_property
-    def fits(self) -> list[Exponent]:
-        """How the rates fall with depth and with width."""
-        from stabkit.results.tolerance import exponents
-
-        return [fit for axis in ("depth", "width") for fit in exponents(self.searched.found, axis)]
-
-    @cached_property
-    def limits(self) -> pd.DataFrame:
-        """A row a method, a column a depth: the highest rate whose forecast is likely trains."""
-        import pandas as pd
-
-        from stabkit.report.tolerance import cells
-
-        heads, rows = cells(self.searched.found)
-        return pd.DataFrame([[label, *texts] for _, label, texts in rows], columns=["method", *heads])
-
-    @property
-    def verdict(self) -> str:
-        """One sentence: which method tolerates which rate."""
-        from stabkit.report.tolerance import answer
-
-        return answer(self.searched.found, self.fits)
-
-    @cached_property
-    def page(self) -> Path:
-        """The HTML page, written when it is first asked for."""
-        from stabkit.report import tolerance
-
-        return tolerance.write(self.searched, self.request, self.call)
-
-    def _repr_html_(self) -> str:
-        return _shown(self.verdict, self.limits)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

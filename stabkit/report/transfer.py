@@ -20,6 +20,7 @@ from stabkit.results.words import fitting, scientific
 from stabkit.running.transfer import RatesSearched
 
 TITLE = "Does the learning rate carry over?"
+HIGHEST = "Which learning rate is still stable?"
 
 
 class ValleyRow(NamedTuple):
@@ -28,9 +29,8 @@ class ValleyRow(NamedTuple):
     key: str
     label: str
     size: int
-    best: str
-    loss: str
-    highest: str
+    cells: tuple[str, ...]
+    """The best rate, the loss there, the highest that trains; only the last where that alone was searched."""
 
 
 class CaseRow(NamedTuple):
@@ -59,7 +59,7 @@ IN_SHORT: Mapping[Verdict, str] = {
     "drifts": "it drifts for {}",
     "cannot tell": "undecided for {}",
 }
-VALLEY_HEADS = ("best rate", "loss there", "highest that trains")
+VALLEY_HEADS = ("best rate", "loss there", "highest stable rate")
 CASE_HEADS = ("drift", "nats lost by keeping it", "share of the gain", "verdict")
 
 
@@ -74,9 +74,16 @@ def write(searched: RatesSearched, out: Path, name: str, command: str) -> Path:
 def render(searched: RatesSearched, command: str) -> str:
     """The page as one HTML file."""
     plan = searched.plan
+    title, rates_title = (HIGHEST, "Highest stable rates") if plan.highest else (TITLE, "Best rates")
     return template(ASSETS / "transfer.html.j2").render(
-        **shell(TITLE, command, [in_short(searched), *(sentences(searched) or [answer(searched)])]),
-        valley_heads=VALLEY_HEADS,
+        **shell(
+            title,
+            command,
+            [in_short(searched), *(sentences(searched) or [answer(searched)])],
+        ),
+        valley_heads=valley_heads(searched),
+        highest=plan.highest,
+        rates_title=rates_title,
         valleys=valleys(searched),
         case_heads=CASE_HEADS,
         cases=cases(searched),
@@ -100,6 +107,8 @@ def render(searched: RatesSearched, command: str) -> str:
 
 def answer(searched: RatesSearched) -> str:
     """One sentence: of a case what it came to, of several who carries, who drifts and of whom it is open."""
+    if searched.plan.highest:
+        return highest_answer(searched)
     if len(searched.found) == 1:
         return f"{_said(searched.found[0], searched.left)}."
     by_verdict: dict[Verdict, list[str]] = {}
@@ -112,6 +121,11 @@ def answer(searched: RatesSearched) -> str:
 def in_short(searched: RatesSearched) -> str:
     """The same as far as a headline holds it."""
     cases = searched.found
+    if searched.plan.highest:
+        last = [case.valleys[-1] for case in cases]
+        rates = [valley.highest for valley in last if valley.highest]
+        span = f"up to {scientific(min(rates))} to {scientific(max(rates))}" if rates else "at no rate tried"
+        return fitting(highest_answer(searched), f"At {_unit(cases[0], last[0])} {len(cases)} methods train {span}.")
     where = _where(cases[0])
     if len(cases) == 1:
         what = {"carries": "carries", "drifts": "drifts", "cannot tell": "may carry or drift"}
@@ -123,6 +137,27 @@ def in_short(searched: RatesSearched) -> str:
     return fitting(*(f"{where.capitalize()} {'; '.join(some)}." for some in forms))
 
 
+def highest_answer(searched: RatesSearched) -> str:
+    """Of one case its highest stable rate at every size; of several at the largest, the highest first."""
+    cases = searched.found
+    if len(cases) == 1:
+        parts = [f"{_up_to(valley)} at {_unit(cases[0], valley)}" for valley in cases[0].valleys]
+        return f"{cases[0].label} trains {', '.join(parts)}."
+    order = sorted(cases, key=lambda case: case.valleys[-1].highest or 0.0, reverse=True)
+    parts = [f"{case.label} trains {_up_to(case.valleys[-1])}" for case in order]
+    return f"At {_unit(cases[0], cases[0].valleys[-1])} {', '.join(parts)}."
+
+
+def _up_to(valley: Valley) -> str:
+    """`up to 6.3e-3`."""
+    return f"up to {_highest(valley)}" if valley.highest else "at no rate tried"
+
+
+def _unit(case: Transfer, valley: Valley) -> str:
+    """`24 layers`."""
+    return f"width {valley.size}" if case.axis == "width" else f"{valley.size} layer{'s' * (valley.size != 1)}"
+
+
 def _named(labels: Sequence[str]) -> str:
     """`Pre-LN, DeepNorm and Keel`."""
     return " and ".join(filter(None, [", ".join(labels[:-1]), labels[-1]]))
@@ -130,7 +165,8 @@ def _named(labels: Sequence[str]) -> str:
 
 def sentences(searched: RatesSearched) -> list[str]:
     """A sentence a case, of several."""
-    return [f"{_said(case, searched.left)}." for case in searched.found] if len(searched.found) > 1 else []
+    several = len(searched.found) > 1 and not searched.plan.highest
+    return [f"{_said(case, searched.left)}." for case in searched.found] if several else []
 
 
 def _where(case: Transfer) -> str:
@@ -230,6 +266,11 @@ def _interval(number: Interval | None) -> str:
     return f"{write(number.value)} ({write(number.low)} to {write(number.high)})"
 
 
+def valley_heads(searched: RatesSearched) -> tuple[str, ...]:
+    """Of `ValleyRow.cells`."""
+    return VALLEY_HEADS[-1:] if searched.plan.highest else VALLEY_HEADS
+
+
 def valleys(searched: RatesSearched) -> list[ValleyRow]:
     """A case and size a row."""
     return [
@@ -237,13 +278,22 @@ def valleys(searched: RatesSearched) -> list[ValleyRow]:
             case.method,
             case.label,
             valley.size,
-            _best(valley),
-            short(valley.loss, 3) if valley.found else "–",
-            f"{scientific(valley.highest)}{'' if valley.bounded else ' or more'}" if valley.highest else "none",
+            (_highest(valley),) if searched.plan.highest else (_best(valley), _loss(valley), _highest(valley)),
         )
         for case in searched.found
         for valley in case.valleys
     ]
+
+
+def _loss(valley: Valley) -> str:
+    return short(valley.loss, 3) if valley.found else "–"
+
+
+def _highest(valley: Valley) -> str:
+    """`6.3e-3`, `1e-1 or more`, `none`."""
+    if valley.highest is None:
+        return "none"
+    return f"{scientific(valley.highest)}{'' if valley.bounded else ' or more'}"
 
 
 def cases(searched: RatesSearched) -> list[CaseRow]:

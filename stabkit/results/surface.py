@@ -40,7 +40,7 @@ class Plane:
     """Two directions through the origin."""
 
     kind: Literal["random", "pca", "hao", "between"]
-    """`between`: to other weights, a line or a triangle."""
+    """`between`: to other weights, a line or a triangle, as 1.1.0 stored them; no longer made."""
     seed: int = 0
     normalise: Normalise = "filter"
     of: At | None = None

@@ -60,11 +60,16 @@ class ValleysJson(TypedDict):
     widths: NotRequired[list[ValleyJson]]
 
 
-class TransferJson(ValleysJson):
-    """One case over its sizes."""
+class HighestJson(ValleysJson):
+    """One case whose highest stable rates alone were searched."""
 
     model: str
     label: str
+
+
+class TransferJson(HighestJson):
+    """One case over its sizes."""
+
     verdict: Verdict
     drift: DriftJson | None
     regret: RegretJson | None
@@ -183,16 +188,18 @@ class Transfer:
         moves = drift is not None and (drift.low > 0 or drift.high < 0)
         return "drifts" if regret.low > 0 and regret.value > self.threshold and moves else "cannot tell"
 
+    def rates_json(self) -> HighestJson:
+        """What was tried at every size."""
+        rows = [valley.to_json(self.axis) for valley in self.valleys]
+        sizes: ValleysJson = {"depths": rows} if self.axis == "depth" else {"widths": rows}
+        return {"model": self.key, "label": self.label, **sizes}
+
     def to_json(self) -> TransferJson:
         """Plain JSON values."""
         drift = self.drift
-        rows = [valley.to_json(self.axis) for valley in self.valleys]
-        valleys: ValleysJson = {"depths": rows} if self.axis == "depth" else {"widths": rows}
         return {
-            "model": self.key,
-            "label": self.label,
+            **self.rates_json(),
             "verdict": self.verdict,
-            **valleys,
             "drift": {"exponent": drift.to_json()["value"], **drift.to_json()} if drift else None,
             "regret": {**self.regret.to_json(), "diverges": math.isinf(self.regret.value)} if self.regret else None,
             "gain": self.gain if self.valleys[0].found and self.valleys[-1].found else None,

@@ -2,7 +2,9 @@
 
 Rates are a factor √2 apart, its rungs. The search spends runs where the minimum is: outward by a factor 2 with the
 first seed until a rate that trains lies between two of a higher loss, then every seed at it and at two rungs on either
-side, moved until the lowest mean is in the middle; and upward with the first seed until a rate does not train.
+side, moved until the lowest mean is in the middle; and upward with the first seed until a rate does not train. Where
+only the highest stable rate is asked for, every seed goes by factors of 2, then of √2, to a rate that trains below one
+that does not.
 
     loss_s(x) = a_s + b_s·x + c·x²,  x = log2 rate,  within the window of the minimum, one c for all seeds
     best_s    = −b_s/2c,  and the best rate is the mean over seeds, with Student's interval (95 %)
@@ -113,7 +115,7 @@ class ValleyJson(SizeJson):
     rim: Literal["", "lowest", "highest"]
     """Whether the best lies at an end of the rates that are tried."""
     highest_stable: float | None
-    """The highest rate that trains, by the first seed."""
+    """The highest rate that trains, by the first seed; with --highest the highest for every seed."""
     loss: float | None
     tried: list[TriedJson]
 
@@ -126,9 +128,13 @@ class Valley:
     rungs: tuple[float, ...]
     seeds: tuple[int, ...]
     trials: Trials
+    edge_only: bool = False
+    """Whether only the highest stable rate is searched, with every seed."""
 
     def wanted(self, start: int) -> Wanted:
         """What to try next; nothing where it is found, or no rate trains. `start`: the rung that is tried first."""
+        if self.edge_only:
+            return [(rung, seed) for seed in self.seeds if (rung := self._toward_edge(seed, start)) is not None]
         first = self.seeds[0]
         mine = {i: trial for (i, seed), trial in self.trials.items() if seed == first}
         if further := self._outward(mine, start):
@@ -160,6 +166,19 @@ class Valley:
         known = any(i > above - OCTAVE for i, well in mine.items() if not well)
         return [above] if not known and above < len(self.rungs) else []
 
+    def _toward_edge(self, seed: int, start: int) -> int | None:
+        """The next rung between the highest that trains with this seed and the lowest above it that does not."""
+        mine = {i: trial.trains for (i, other), trial in self.trials.items() if other == seed}
+        if not mine:
+            return start
+        top = max((i for i, trains in mine.items() if trains), default=None)
+        above = min((i for i in mine if top is None or i > top), default=None)
+        if top is None:
+            return max(0, min(mine) - OCTAVE) if min(mine) else None
+        if above is None:
+            return min(len(self.rungs) - 1, top + OCTAVE) if top < len(self.rungs) - 1 else None
+        return (top + above) // 2 if above - top > 1 else None
+
     @cached_property
     def means(self) -> dict[int, float]:
         """{rung: mean loss}, of those that every seed has tried; infinite where one diverges."""
@@ -183,7 +202,7 @@ class Valley:
     @property
     def found(self) -> bool:
         """Whether every seed has tried the window, and some rate in it has a loss for all of them."""
-        return self.whole and math.isfinite(self.means[self.middle])
+        return not self.edge_only and self.whole and math.isfinite(self.means[self.middle])
 
     @property
     def whole(self) -> bool:
@@ -303,15 +322,24 @@ class Valley:
 
     @property
     def highest(self) -> float | None:
-        """The highest rung that trains, by the first seed; None where none does."""
-        mine = [i for (i, seed), trial in self.trials.items() if seed == self.seeds[0] and trial.trains]
-        return self.rungs[max(mine)] if mine else None
+        """The highest rung that trains, by the first seed, or for every seed; None where none does."""
+        tops = [
+            max((i for (i, other), trial in self.trials.items() if other == seed and trial.trains), default=-1)
+            for seed in self._edge_seeds
+        ]
+        return None if min(tops) < 0 else self.rungs[min(tops)]
+
+    @property
+    def _edge_seeds(self) -> tuple[int, ...]:
+        """Those that go up to a rate that does not train."""
+        return self.seeds if self.edge_only else self.seeds[:1]
 
     @property
     def bounded(self) -> bool:
         """Whether a higher rate is known not to train."""
-        return self.highest is not None and any(
-            self.rungs[i] > self.highest for (i, seed), trial in self.trials.items() if seed == self.seeds[0]
+        highest = self.highest
+        return highest is not None and all(
+            any(self.rungs[i] > highest for i, other in self.trials if other == seed) for seed in self._edge_seeds
         )
 
     def to_json(self, axis: Axis) -> ValleyJson:

@@ -5,7 +5,6 @@ grid.py                products of axes, from which a command makes the specs of
 execute.py             a request executed: train, translate, draw surfaces
 plan.py                what is stored, what is missing, what was lost: of any kind of work; the only place that retries
 runs.py                runs as work · translations.py · surfaces.py · probes.py (of a user's model): likewise
-tolerance.py           the search for the highest stable learning rate, in rounds of requests
 texts.py               a run's task, from the store where it is parallel text
 work.py                all that a worker runs · executors/: where it runs
 """

@@ -79,21 +79,6 @@ def specs(runs: Sequence[Run], wanted: SurfaceRequest) -> list[SurfaceSpec]:
     return surfaces
 
 
-def between(runs: Sequence[Run], wanted: SurfaceRequest) -> list[SurfaceSpec]:
-    """The line from the first run's last weights to the second's, or the plane of three; raises UsageError for fewer or
-    more runs."""
-    if len(runs) not in (2, 3):
-        raise UsageError(f"--between takes two runs for a line or three for a triangle, got {len(runs)}")
-    ends = [At(run=run.run_id, step=run.outcome.steps) for run in runs]
-    unit = max(1, round((wanted.points - 1) / 1.5))
-    before = (wanted.points - 1 - unit) // 2
-    along = tuple((i - before) / unit for i in range(wanted.points))
-    plane = Plane(kind="between", to=tuple(ends[1:]))
-    return [
-        SurfaceSpec(origin=ends[0], plane=plane, a=along, b=along if len(runs) == 3 else (0.0,), device=wanted.device)
-    ]
-
-
 def _pairs(runs: Sequence[Run]) -> list[list[Run]]:
     """Runs of one depth and seed, in the order they came."""
     pairs: dict[tuple[str, int], list[Run]] = {}

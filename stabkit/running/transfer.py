@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from stabkit.results.transfer import Transfer
@@ -21,7 +21,7 @@ from stabkit.spec import RunSpec
 from stabkit.storage.store import Run, Store
 
 WALK = 5
-"""Runs of the first seed beside its window, about."""
+"""Runs of a seed's walk up, about."""
 
 
 class Place(NamedTuple):
@@ -54,6 +54,8 @@ class SearchPlan:
     seeds: tuple[int, ...]
     steps: int
     predict: tuple[int, ...] = ()
+    highest: bool = field(default=False, repr=False)
+    """Whether only the highest stable rates are searched; no part of a page's name but for its first word."""
 
     def transfers(self, tried: Mapping[Place, Trial], lost: Collection[tuple[str, int]] = ()) -> tuple[Transfer, ...]:
         """What these trials say of every case; `lost`: (case, size) with a run that has no result."""
@@ -72,7 +74,7 @@ class SearchPlan:
 
     def _valley(self, case: str, size: int, tried: Mapping[Place, Trial]) -> Valley:
         mine = {(p.rung, p.seed): trial for p, trial in tried.items() if (p.case, p.size) == (case, size)}
-        return Valley(size=size, rungs=self.rungs, seeds=self.seeds, trials=mine)
+        return Valley(size=size, rungs=self.rungs, seeds=self.seeds, trials=mine, edge_only=self.highest)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -138,8 +140,8 @@ def search(
 
 
 def runs_a_size(plan: SearchPlan) -> int:
-    """About how many runs the search of a size takes: the first seed's walk, and every seed's window."""
-    return WALK + len(plan.seeds) * (2 * REACH + 1)
+    """About how many runs the search of a size takes: the first seed's walk, and every seed's window, or its walk."""
+    return WALK * len(plan.seeds) if plan.highest else WALK + len(plan.seeds) * (2 * REACH + 1)
 
 
 def _wanted(plan: SearchPlan, tried: Mapping[Place, Trial], lost: set[tuple[str, int]]) -> list[Place]:

@@ -102,9 +102,6 @@ def plane(out: Path, spec_json: str, tensors: tuple[directions.Tensor, ...]) -> 
         return origin, directions.random_plane(
             of, tensors, chosen.seed, chosen.normalise, chosen.one_dimensional, chosen.orthogonalise
         )
-    if chosen.kind == "between":
-        ends = [_weights(store.load(at.run), at, tensors) - origin for at in chosen.to]
-        return origin, (ends[0], ends[1] if len(ends) > 1 else np.zeros_like(origin))
     path_axes = axes(store.load(spec.origin.run), chosen.kind, tensors)
     return origin, (path_axes.first, path_axes.second)
 

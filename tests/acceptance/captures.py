@@ -37,7 +37,7 @@ COMMANDS = {
     "ablate": f"ablate --depths 2 --steps 45 {SMALL}",
     "ablate-drop": f"ablate --models admin --depths 2 --drop omega,beta --steps 4 {SMALL}",
     "slope": f"slope --models papers --depths 2,4 {SMALL}",
-    "tolerance": f"tolerance --models post-ln,deepnorm --depths 2 --seeds 0 {SMALL}",
+    "transfer-highest": f"transfer --models post-ln,deepnorm --depths 2 --seeds 0 --steps 40 --highest {SMALL}",
     "landscape": f"landscape --depths 2 --steps 6 --snapshots 2 --points 5 --cut-points 7 --direction-seeds 0 {SMALL}",
     "paper-fig4": "paper fig4 --depths 2,3 --steps 16 --vocab 200",
     "paper-fig9": "paper fig9 --depths 2 --steps 4 --vocab 200",
@@ -53,7 +53,6 @@ COMMANDS = {
 READ = {
     "methods": "methods",
     "methods-json": "methods --json",
-    "methods-markdown": "methods --markdown",
     "methods-admin": "methods admin --depths 2,18",
     "methods-2026": "methods 2026",
     "paper-ls": "paper ls",
@@ -77,7 +76,7 @@ READ = {
     "report-figures": "report post-ln-2L-2L-s0 --store {store} --out {out}/report-figures.html --figures {out}/figures",
 }
 
-HELP = "|sweep|ablate|slope|tolerance|landscape|paper|report|export|fold|methods|probe|audit|runs|runs ls|runs show|runs verify|runs rm"
+HELP = "|sweep|ablate|slope|transfer|landscape|paper|report|export|methods|probe|audit|runs|runs ls|runs show|runs verify|runs rm"
 
 BAD = """
 sweep --models deepnrom
@@ -107,10 +106,9 @@ ablate --alpha-scale 0
 ablate --drop gamma
 ablate --models post-ln,admin
 slope --rate 0
-tolerance --depths 2 --lr 1
+transfer --models pre-ln --depths 2 --highest --predict 4
 landscape --points 2
 landscape --weights x.safetensors
-landscape --between a,b --json
 paper fig99
 paper ls fig1
 paper fig4 --budget soon
@@ -118,7 +116,6 @@ report --store /nonexistent
 report nothing-at-all
 export --to xlsx
 export --what weights
-fold nothing-at-all
 methods deepnrom
 methods check
 methods check deepnrom

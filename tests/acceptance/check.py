@@ -303,21 +303,6 @@ def answers(path):
         assert {"model", "encoder_layers", "decoder_layers", "word", "p_trains"} <= set(cell)
 
 
-def tolerance(path):
-    """A rate with its bracket, or null and words; exponents with their interval."""
-    with open(path) as file:
-        found = json.load(file)
-    print(found["answer"])
-    for one in found["tolerance"]:
-        passes, fails = one["bracket"]
-        assert {"model", "depth", "seeds", "rate", "bracket", "monotone"} <= set(one) and len(one["seeds"]) == 3
-        assert one["rate"] == (passes if passes and fails else None)
-        assert not (passes and fails) or 1 < fails / passes <= 1.26, one
-    assert len(found["tolerance"]) == 6
-    for one in found["exponents"]:
-        assert one["low"] <= one["p"] <= one["high"]
-
-
 def probe(path):
     """The document of `stabkit probe`: every link is there, and the verdict is the forecast's unless one fails."""
     with open(path) as file:

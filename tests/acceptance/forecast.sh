@@ -30,19 +30,11 @@ block "a given --warmup replaces both; --max-tokens is 256" bash -c "$stab sweep
 block "early and forecast look unlike an outcome; the sentence by hand" dev test tests/report/test_answer.py tests/report/test_matrix.py
 block "verified on the default grid: forecast and what became of it" bash -c "grep -q 'verified on Multi30k' reports/forecast.html && grep -c '<td>right</td>' reports/forecast.html"
 
-# — 3 The rate that each depth tolerates
-block "the search: half-decades, then halving to 1.25, not monotone said, null at the edges" dev test tests/results/test_tolerance.py tests/running/test_tolerance.py
-tolerance() { bash -c "$stab tolerance --models post-ln,deepnorm --depths 6,12,18 $text --out '$work/t' --json -q >'$work/t.json'"; }
-[ -n "$quick" ] || block "stabkit tolerance" tolerance
-[ -n "$quick" ] || block "  … tolerance[] and exponents[]" check tolerance "$work/t.json"
-[ -n "$quick" ] || block "  … again: nothing is trained" bash -c "$stab tolerance --models post-ln,deepnorm --depths 6,12,18 $text --out '$work/t' 2>&1 >/dev/null | grep -v 'new 0' | grep -q 'new [1-9]' && exit 1 || exit 0"
-block "--dry-run shows the plan" bash -c "$stab tolerance --depths 6 --dry-run --out '$work/q' | grep -q 'runs between these rates'"
-block "pages: against depth, against width, and DeepNorm's start" bash -c "test -s reports/tolerance.html && test -s reports/tolerance-width.html && test -s docs/width.md"
-block "checked against truth at ten cells" bash -c "test -s docs/tolerance.csv && grep -q '(tolerance.csv)' docs/forecast.md"
-block "a row in What each command answers" bash -c "grep -q 'stabkit tolerance' README.md"
+# — 3 The highest stable rate of each depth
+block "the search: by factors of 2, then of √2, every seed" dev test tests/results/test_transfer.py tests/running/test_transfer.py -k highest
 block "the papers' claims on tolerated rates have an item" bash -c "$stab paper ls | grep -q 'tables67'"
 
 # — Bad input
 block "damaged or foreign coefficients, a file that is no rows: one line with the digest or the line" dev test tests/results/test_forecast.py tests/studies/test_evaluation.py -k "refused"
-block "no data, other items beside it, bad --verdict-at: one line" bash -c "cd '$work'; for a in 'paper forecast' 'paper forecast fig4 $text' 'sweep --verdict-at 20 --steps 800' 'sweep --verdict-at 900 --steps 800' 'tolerance --depths 0'; do $stab \$a >out 2>err; c=\$?; [ \$c -eq 2 ] && [ \$(wc -l <err) -eq 1 ] || { echo \"\$a: \$c\"; cat err; exit 1; }; done"
+block "no data, other items beside it, bad --verdict-at: one line" bash -c "cd '$work'; for a in 'paper forecast' 'paper forecast fig4 $text' 'sweep --verdict-at 20 --steps 800' 'sweep --verdict-at 900 --steps 800' 'transfer --models pre-ln --depths 0'; do $stab \$a >out 2>err; c=\$?; [ \$c -eq 2 ] && [ \$(wc -l <err) -eq 1 ] || { echo \"\$a: \$c\"; cat err; exit 1; }; done"
 exit $failed

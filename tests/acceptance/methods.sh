@@ -32,11 +32,8 @@ block "slope of one SGD step, ranked at every depth" bash -c "python3 '$root/dev
 block "Post-LN at least ten times DeepNorm" check slope "$work/slope.json"
 block "in float32, 1e-4 and 1e-5 within 5 %" bash -c "python3 '$root/dev.py' slope --depths 6 --models post-ln,deepnorm --dtype float32 --out '$work/slope32' --quiet | grep -q 'agree'"
 block "R² of predicted against measured, Theorem 4" dev test tests/figures/shared/test_theorem.py tests/figures/depth/test_slope.py
-# — 6 Folding back
-for method in admin deepnorm; do
-  block "fold $method" bash -c "cd '$work' && python3 '$root/dev.py' sweep --models $method --depths 3x2 --steps 20 --out fold --quiet && python3 '$root/dev.py' fold $method --out fold | tee /dev/stderr | grep -q safetensors"
-done
-block "exact to rounding in float64, also in torch.nn's own layers" dev test tests/model/test_fold.py
+# — 6 Folding back: a recipe
+block "exact to rounding in float64" dev test -m slow tests/test_recipes.py -k fold
 # — 7 Audit
 block "defects named, correct models without a false alarm" dev test tests/own/test_audit.py
 # — 8 ADMIN's own diagnostics

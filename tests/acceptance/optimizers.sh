@@ -21,7 +21,6 @@ block "CompleteP under AdamW trains" stabkit sweep --models completep --optimize
 for command in sweep "ablate --model deepnorm --alpha-scale 0.5,1"; do
   block "$command --optimizer muon" stabkit $command --optimizer muon $tiny --out "$work/o"
 done
-block "tolerance --optimizer muon" stabkit tolerance --models pre-ln --optimizer muon --depths 2 --hidden 16 --ffn 32 --vocab 200 --seeds 0 --max-tokens 128 -q --out "$work/t"
 block "slope is SGD's alone, and says so" bash -c "! '$python' -m stabkit slope --models deepnorm --depths 2 --optimizer muon --out '$work/s' 2>'$work/said' && grep -qi optimizer '$work/said'"
 block "old runs keep their ids and bits" dev test tests/test_spec.py tests/storage/test_kept_runs.py
 

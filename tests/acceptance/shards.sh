@@ -20,7 +20,7 @@ block "readers never wait" bash -c "
   timeout 20 $python -m stabkit runs ls --out '$work/r' && timeout 60 $python -m stabkit report --store '$work/r'"
 
 # — 2 --shard
-for command in sweep ablate tolerance landscape probe transfer paper; do
+for command in sweep ablate landscape probe transfer paper; do
   block "--shard on $command" bash -c "$python -m stabkit $command --help | grep -q -- --shard"
 done
 block "STABKIT_SHARD" bash -c "! STABKIT_SHARD=5/4 $python -m stabkit sweep $tiny --dry-run 2>'$work/e' && grep -q 'shard' '$work/e'"

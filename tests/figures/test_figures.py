@@ -16,7 +16,7 @@ import pytest
 
 from stabkit import figures
 from stabkit.figures.ablation import ablation, robustness, scale_map, table11
-from stabkit.figures.catalogue import CARRIED, FIGURES, SEARCHES, SURFACES, WIDENED
+from stabkit.figures.catalogue import CARRIED, FIGURES, SURFACES, WIDENED
 from stabkit.figures.chain import (
     dependency,
     exponent,
@@ -48,9 +48,7 @@ from tests.figures.fake_runs import ended, known, plane, plausible, run, spec, s
 
 
 def test_every_picture_of_the_folder_is_in_the_table() -> None:
-    tables = [
-        picture for table in (FIGURES, SURFACES, SEARCHES, CARRIED, WIDENED, OWN.values(), WATCHED) for picture in table
-    ]
+    tables = [picture for table in (FIGURES, SURFACES, CARRIED, WIDENED, OWN.values(), WATCHED) for picture in table]
     assert len({picture.name for picture in tables}) == len(tables)
     home = Path(figures.__file__).parent
     files = [path for path in home.rglob("*.py") if path.parent.name not in ("shared", "drawing", "figures", "probes")]
@@ -73,7 +71,7 @@ def test_a_note_that_explains_a_mark_is_shown_where_the_frame_holds_it() -> None
 
 
 @pytest.mark.parametrize(
-    "figure", [*FIGURES, *SURFACES, *SEARCHES, *CARRIED, *WIDENED, *OWN.values(), *WATCHED], ids=lambda one: one.name
+    "figure", [*FIGURES, *SURFACES, *CARRIED, *WIDENED, *OWN.values(), *WATCHED], ids=lambda one: one.name
 )
 def test_a_note_with_the_sign_of_a_mark_names_it(figure: Picture[Any]) -> None:
     for note in figure.read:

@@ -1,5 +1,7 @@
 """Every method against a second, obvious implementation and against its published numbers (`reference/methods.md`)."""
 
+import ast
+import inspect
 import math
 
 import numpy as np
@@ -12,9 +14,9 @@ from stabkit.methods.base import sites
 from stabkit.methods.blocks import BLOCKS
 from stabkit.methods.count import parameters
 from stabkit.methods.papers import sub_ln
-from stabkit.model import numpy_reference
 from stabkit.model.transformer import Transformer
 from stabkit.spec import ModelConfig
+from tests.methods import numpy_reference, numpy_wirings
 
 D, FF, H, V = 16, 24, 2, 50
 SOURCE = torch.tensor([[5, 6, 7, 8, 2], [9, 4, 2, 0, 0]])
@@ -46,7 +48,7 @@ def stirred(text: str, **sizes: object) -> Transformer:
 @pytest.mark.parametrize("block", [*BLOCKS, "all else"])
 @pytest.mark.parametrize("key", methods.KEYS)
 def test_the_model_computes_what_the_slots_say_written_out(key, block, stacks):
-    """Against `model/numpy_reference.py`, which shares no code with it; it holds as many numbers as the slots count."""
+    """Against `numpy_reference.py`, which shares no code with it; it holds as many numbers as the slots count."""
     method = methods.build(key, {})
     if method.undefined(*stacks):
         return
@@ -57,6 +59,14 @@ def test_the_model_computes_what_the_slots_say_written_out(key, block, stacks):
     real = (TARGET if stacks[1] else SOURCE).numpy() != 0
     np.testing.assert_allclose(ours[real], theirs[real], rtol=1e-9, atol=1e-9)
     assert sum(p.numel() for p in made.parameters()) == parameters(method, made.config, V)
+
+
+def test_the_second_implementation_shares_no_code_with_the_first():
+    nodes = [n for module in (numpy_reference, numpy_wirings) for n in ast.walk(ast.parse(inspect.getsource(module)))]
+    roots = {node.module for node in nodes if isinstance(node, ast.ImportFrom)}
+    roots |= {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    assert not any(root and root.startswith(("torch", "stabkit.model")) for root in roots)
+    assert "stabkit.methods.count" not in roots and "stabkit.methods.blocks" not in roots
 
 
 def test_post_norm_dlcl_norms_every_combination_but_the_first():

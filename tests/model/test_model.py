@@ -8,11 +8,9 @@ import torch
 from torch import nn
 
 from stabkit import methods
-from stabkit.errors import UsageError
 from stabkit.methods.base import Method, Scale, sites
 from stabkit.model import draw
 from stabkit.model.flat import Flat
-from stabkit.model.fold import fold
 from stabkit.model.transformer import Transformer, tensors
 from stabkit.spec import ModelConfig
 from stabkit.tasks.synthetic import Synthetic
@@ -239,5 +237,3 @@ def test_an_untied_run_trains_its_head_and_is_another_run():
     found = train.run(loose, task)
     assert loose.run_id != spec.run_id and loose.stored()["model"]["tied"] is False
     assert found.records["parameter_update"].at("head")[-1] > 0
-    with pytest.raises(UsageError, match="--untied"):
-        fold(found.weights, loose)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stabkit.errors import UsageError
-from stabkit.options import landscape, ranges
+from stabkit.options import ranges
 
 
 @pytest.mark.parametrize(
@@ -29,12 +29,6 @@ def test_depths_of_one_stack_are_one_number_each(arch, pairs):
     assert ranges.depths("--depths", "6,18", ranges.ARCHITECTURES[arch]) == pairs
     with pytest.raises(UsageError, match="one stack has one depth"):
         ranges.depths("--depths", "60x12", ranges.ARCHITECTURES[arch])
-
-
-@pytest.mark.parametrize("pair", [(6, 6), (60, 12), (6, 0), (0, 6)])
-def test_depth_and_architecture_are_written_as_they_are_read(pair):
-    options = landscape.depth(*pair)
-    assert ranges.depths("--depths", options["depths"], ranges.ARCHITECTURES[options["arch"]]) == (pair,)
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,6 @@ from stabkit.results.words import HEADLINE
 from tests.conftest import FULL
 from tests.figures.fake_runs import plausible, spec, step, sweep
 from tests.report.pages import render
-from tests.surface.test_landscape import drawn
 
 ONE = plausible(spec("post-ln", 18))
 SHOWN = sum(not figure.optional or len(figure.select([ONE])) > 0 for figure in FIGURES)
@@ -247,41 +246,6 @@ def test_without_its_script_the_page_is_whole(browser: Any, pages: dict[str, Pat
     context.close()
 
 
-def write_landscape(folder: Path) -> None:
-    runs, surfaces = drawn(folder / "store")
-    page = render(runs, command="stabkit landscape", surfaces=surfaces)
-    (folder / "page.html").write_text(page, encoding="utf-8")
-
-
-@pytest.mark.parametrize(("width", "scheme"), [(1600, "dark"), (400, "light")])
-def test_surfaces_are_drawn_row_by_row_and_turn_when_asked_without_fetching_anything(
-    browser: Any, once: Callable[[str, Callable[[Path], None]], Path], width: int, scheme: str
-) -> None:
-    page_file = once("landscape", write_landscape) / "page.html"
-    assert page_file.stat().st_size < 4_000_000
-    context = browser.new_context(viewport={"width": width, "height": 300}, color_scheme=scheme)
-    page = context.new_page()
-    wrong: list[str] = []
-    page.on("pageerror", lambda error: wrong.append(str(error)))
-    page.on("request", lambda r: None if r.url.startswith(("file:///", "blob:", "data:")) else wrong.append(r.url))
-    page.on("console", lambda m: wrong.append(m.text) if "Content Security Policy" in m.text else None)
-    page.goto(page_file.as_uri())
-    picture = page.locator("[data-turn] ~ .drawing > svg")
-    assert page.evaluate("typeof Plotly") == "undefined" and picture.is_visible(), "drawn without plotly"
-    first = picture.get_attribute("viewBox")
-    page.locator("[data-row]").nth(1).click()
-    assert page.locator("[data-row]").nth(1).get_attribute("aria-pressed") == "true"
-    assert picture.get_attribute("viewBox") != first, "another normalisation"
-    page.locator("[data-start]").click()
-    page.wait_for_selector("[data-surfaces] .js-plotly-plot canvas", timeout=30_000)
-    assert page.locator("[data-surfaces] .js-plotly-plot").count() == 2 and not picture.is_visible()
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    assert wrong == []
-    page.emulate_media(media="print")
-    assert picture.is_visible(), "on paper"
-    context.close()
-
-
 def test_on_a_phone_panels_stand_below_one_another(opened: Callable[..., Any]) -> None:
     page = opened("sixteen", width=400, anew=True)
     card = page.locator("article", has=page.locator("#figure-grad_norm"))
@@ -294,10 +258,6 @@ def test_on_a_phone_panels_stand_below_one_another(opened: Callable[..., Any]) -
     assert order.locator(".pile > svg").count() == 2 + 4, "two lines of the legend, a window a depth"
     page.set_viewport_size({"width": 1200, "height": 900})
     assert card.locator(".drawing > svg").is_visible() and card.locator(".pile").count() == 0
-
-
-def test_pages_without_a_surface_hold_no_plotly(pages: dict[str, Path]) -> None:
-    assert 'id="plotly"' not in pages["sixteen"].read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,5 @@
 """No wording decides anything: with every outcome, label, condition, risk and reason reworded, a command ends with the
-same colours, places, verdicts, exit code and next command; so do the pages of slope, ablate, landscape, tolerance,
+same colours, places, verdicts, exit code and next command; so do the pages of slope, ablate, landscape,
 probe and watch, and every picture selects and draws the same."""
 
 from __future__ import annotations
@@ -25,27 +25,22 @@ from stabkit.claims.verdict import judge
 from stabkit.cli import tables
 from stabkit.figures.catalogue import FIGURES, SURFACES
 from stabkit.figures.chain import chain_order, run_curves, run_findings
-from stabkit.figures.depth import tolerance as tolerance_figure
 from stabkit.figures.shared import depth_fit
 from stabkit.figures.shared.comparison import Condition
 from stabkit.figures.shared.surfaces import Landscape, Ruler
 from stabkit.report import json_document, sweep_document
-from stabkit.report import tolerance as tolerance_page
 from stabkit.report.own import document as own_document
 from stabkit.report.own import links
 from stabkit.report.own import probe as probe_page
 from stabkit.report.own import watch as watch_page
 from stabkit.report.summary import Summary, summarise
 from stabkit.report.verdict import answer, headline, legend
-from stabkit.results import tolerance
 from stabkit.results.outcome import Outcome, Risk
 from stabkit.results.own.alarm import Alarm
 from stabkit.results.own.judged import judged
 from stabkit.results.surface import At, Plane, SurfaceSpec
-from stabkit.results.tolerance import OfSeed, Tolerance, exponents
 from stabkit.running.plan import Done
 from stabkit.running.probes import ProbeRequest
-from stabkit.running.tolerance import Searched
 from stabkit.storage.surfaces import Surface
 from stabkit.storage.watched import Watched
 from stabkit.wording import chain
@@ -96,8 +91,6 @@ def reworded(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (run_findings, run_curves):
         for name, when in (("START", start), ("LATER", later), ("WHENS", whens)):
             monkeypatch.setattr(module, name, when)
-    for owner in (tolerance, tolerance_page, tolerance_figure):
-        monkeypatch.setattr(owner, "OUT_OF_RANGE", f"{tolerance.OUT_OF_RANGE}{SUFFIX}")
     longer(chain, "why")
 
 
@@ -336,39 +329,6 @@ def test_a_claim_in_parts_is_decided_by_their_keys(request: pytest.FixtureReques
     assert plain["mix-even"] == plain["peri-linear"] == "holds"
     request.getfixturevalue("reworded")
     assert verdicts() == plain
-
-
-def searched(suffix: str = "") -> Searched:
-    """A method that has a limit everywhere, one that tolerates nothing, one out of range, one alike in label."""
-    ends = {"deepnorm": (4e-3, 5e-3), "post-ln": (None, 2e-4), "pre-ln": (3e-2, None), "admin": (1e-3, 1.2e-3)}
-    limits = [
-        Tolerance(
-            method=method,
-            label=f"{methods.label(method, {})}{suffix}",
-            encoder_layers=depth,
-            decoder_layers=depth,
-            hidden=64,
-            seeds=(OfSeed(seed=0, passes=passes, fails=fails, known=method != "admin", monotone=True),),
-        )
-        for method, (passes, fails) in ends.items()
-        for depth in (6, 18, 50)
-    ]
-    return Searched(tuple(limits), (plausible(spec("deepnorm", 6)),), ())
-
-
-def test_tolerance_ends_the_same(request: pytest.FixtureRequest) -> None:
-    def ends(search: Searched) -> tuple[Any, Any, Any]:
-        page = Skeleton(tolerance_page.render(search, "x")).found
-        body = [one.to_json() for one in (*search.found, *exponents(search.found, "depth"))]
-        return page, values(json.dumps(body)), seen(tolerance_figure.PICTURE, search.found)
-
-    plain, answered = ends(searched()), tolerance_page.answer(searched().found, [])
-    request.getfixturevalue("reworded")
-    assert ends(searched(SUFFIX)) == plain
-    after = tolerance_page.answer(searched(SUFFIX).found, [])
-    assert answered.count("no forecast for") == after.count("no forecast for") == 2, (
-        "whose limit is unknown stands last"
-    )
 
 
 def cells() -> list[Any]:

@@ -38,14 +38,12 @@ QUICK = {
     "ablate-dry-run": f"ablate --depths 1 --seeds 0..9999 --dry-run {SMALL}",
     "slope-dry-run": f"slope --depths 1 --dry-run {SMALL}",
     "landscape-dry-run": f"landscape --depths 1 --dry-run {SMALL}",
-    "tolerance-dry-run": f"tolerance --depths 1 --dry-run {SMALL}",
     "transfer-dry-run": "transfer --models pre-ln --hidden 16,32 --depths 1 --dry-run --out {out}",
     "paper-dry-run": "paper fig4 --budget 20m --dry-run --out {out}",
     "paper-ls": "paper ls",
     "probe": f"{PROBE}:deep_raises --depths 2,16 --seeds 0 --steps 2 --out {{out}}",
     "probe-widths": "probe tests.own.carried_models:tiny --depths 2 --widths 16,32 --seeds 0 --steps 2 --out {out}",
     "audit": f"audit {__name__}:violating --method deepnorm --depths 2x2",
-    "fold": "fold admin-2L-2L-s5 --out {out}",
     "methods": "methods --arch encoder-only --depths 2",
     "methods-check": "methods check deepnorm",
     "runs-ls": "runs ls --out {out}",
@@ -55,7 +53,6 @@ QUICK = {
 SLOW = {
     "landscape": f"landscape --models deepnorm --depths 1 --steps 2 --snapshots 2 --points 3 --cut-points 5 {SMALL}",
     "ablate": f"ablate --models deepnorm --depths 1 --steps 45 {SMALL}",
-    "tolerance": f"tolerance --models deepnorm,post-ln --depths 1,2,4 --seeds 0 {SMALL}",
     "transfer": f"transfer --models pre-ln --depths 1,2 --predict 4 --seeds 0 --steps 40 --arch decoder-only {SMALL}",
     "paper": "paper fig4 --depths 1,2 --steps 2 --vocab 200 --out {out}",
 }

@@ -51,6 +51,33 @@ def searched(loss: Loss, sizes: tuple[int, ...] = (4, 8, 16, 32), seeds: tuple[i
         assert sum(map(len, tried.values())) < 400
 
 
+def edge(loss: Loss, seeds: tuple[int, ...] = SEEDS, rates: tuple[float, ...] = RUNGS) -> tuple[Valley, int]:
+    """The highest stable rate searched to its end, and the rounds it took."""
+    valley, rounds = Valley(size=4, rungs=rates, seeds=seeds, trials={}, edge_only=True), 0
+    while wanted := valley.wanted(len(rates) // 2):
+        assert not set(wanted) & set(valley.trials), "tried twice"
+        values = {(rung, seed): loss(4, rates[rung], seed) for rung, seed in wanted}
+        more = {place: Trial(value, math.isfinite(value)) for place, value in values.items()}
+        valley, rounds = replace(valley, trials={**valley.trials, **more}), rounds + 1
+    return valley, rounds
+
+
+@given(st.floats(1.1e-4, 9e-2), st.lists(st.floats(1.0, 3.0), min_size=3, max_size=3))
+@settings(max_examples=60)
+def test_the_highest_stable_rate_is_the_lowest_of_the_seeds_limits_to_a_rung(limit: float, by: list[float]) -> None:
+    valley, rounds = edge(lambda size, rate, seed: 1.0 if rate <= limit * by[seed] else math.inf)
+    assert valley.highest and valley.bounded == (limit * min(by) < 0.0999)
+    assert valley.highest == max(rate for rate in RUNGS if rate <= limit * min(by))
+    assert rounds <= 8 and len(valley.trials) <= 8 * len(SEEDS) and valley.best is None and not valley.found
+
+
+def test_where_no_rate_is_stable_or_every_one_is_the_highest_says_so() -> None:
+    none, _ = edge(lambda size, rate, seed: math.inf)
+    assert none.highest is None and not none.bounded and (0, 0) in none.trials
+    every, _ = edge(lambda size, rate, seed: 1.0)
+    assert every.highest == RUNGS[-1] and not every.bounded
+
+
 def test_rungs_are_a_factor_root_two_apart_from_end_to_end() -> None:
     assert RUNGS[0] == 1e-4 and RUNGS[-1] == 0.1 and len(RUNGS) == 21
     assert all(b / a == pytest.approx(math.sqrt(2), rel=0.01) for a, b in zip(RUNGS, RUNGS[1:], strict=False))

@@ -86,6 +86,31 @@ def test_a_search_ends_with_a_verdict_a_sentence_and_a_page(p: float, verdict: s
     assert said[:40] in text.replace("&#39;", "'") and "The best rate predicted by the law" in text
 
 
+def test_the_highest_alone_has_a_sentence_and_a_page(undrawn: None) -> None:
+    asked = plan(highest=True, predict=())
+    found = transfer.search(asked, made(-0.6, asked.rungs, []), nothing, None)
+    said = page.answer(found)
+    assert said == "M trains up to 2.5e-2 at 4 layers, up to 1.8e-2 at 8 layers, up to 1.3e-2 at 16 layers."
+    text = page.render(found, "stabkit transfer --highest")
+    assert "Which learning rate is still stable?" in text and "highest stable rate" in text
+    assert "nats lost" not in text and "No minimum was searched" in text
+    several = plan(highest=True, predict=(), cases={"m": CaseName("M", "pre-ln"), "n": CaseName("N", "deepnorm")})
+    both = transfer.search(several, made(0.0, asked.rungs, []), nothing, None)
+    assert page.answer(both) == "At 16 layers M trains up to 2.5e-2, N trains up to 2.5e-2."
+    assert json.dumps([case.rates_json() for case in found.found], allow_nan=False)
+
+
+def test_the_highest_of_one_depth_of_built_in_methods_and_of_a_factory(tmp_path: Path) -> None:
+    asked = {"models": "pre-ln", "depths": 1, "lr": "1e-3..1e-1", "seeds": (0, 1), "out": tmp_path, "highest": True}
+    found = stabkit.transfer(**asked, **SMALL)
+    (case,) = found.searched.found
+    assert found.page.name.startswith("highest-depth-1-to-1-Pre-LN") and case.valleys[0].highest and not found.failed
+    words = ("transfer", FACTORY, "--depths", "1", "--highest", "--steps", "10", "--seeds", "0", "--json")
+    body = strict(command(*words, "--lr", "1e-3..3e-1", "--out", str(tmp_path)).stdout)
+    assert set(body) == {"schema", "report", "answer", "cases", "left", "notes", "failed"}
+    assert body["cases"][0]["depths"][0]["highest_stable"] > 1e-3 and "verdict" not in body["cases"][0]
+
+
 def test_a_run_that_is_lost_ends_the_search_of_its_size_alone() -> None:
     asked = plan()
     found = transfer.search(asked, made(0.0, asked.rungs, [], lost=16), nothing, None)
@@ -153,6 +178,7 @@ def test_a_factory_over_depth_and_over_width(tmp_path: Path) -> None:
         (("--models", "pre-ln", "--max-tokens", "64,128"), "varies only the rate, the seed, and"),
         (("--models", "pre-ln", "--steps", "5"), "fewer than 40 updates is not judged"),
         (("--models", "pre-ln", "--depths", "2,4", "--predict", "4,8"), "this size is tried already"),
+        (("--models", "pre-ln", "--depths", "2", "--highest", "--predict", "4"), "--highest searches only the highest"),
         ((FACTORY, "--budget", "soon"), "--budget takes a time"),
         (("tests.own.carried_models:nothing",), "has no 'nothing'"),
     ],

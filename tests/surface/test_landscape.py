@@ -16,8 +16,8 @@ import torch
 
 from stabkit.errors import CorpusError, UsageError
 from stabkit.figures.catalogue import SURFACES
-from stabkit.figures.shared.surfaces import Landscape, Ruler
-from stabkit.figures.surfaces import between, cuts
+from stabkit.figures.shared.surfaces import Landscape, Ruler, kind_of
+from stabkit.figures.surfaces import cuts
 from stabkit.figures.surfaces import landscape as picture
 from stabkit.report.cards import card
 from stabkit.results import surface as specs
@@ -345,7 +345,6 @@ def test_the_command_draws_once_and_says_how_rough(tmp_path: Path) -> None:
         (["--at", "soon"], "--at"),
         (["--at", "500"], "--at"),
         (["--at", "3"], "--at 3: with --snapshots 16, weights are kept at steps 0, 7,"),
-        (["--between", "a,b", "--dry-run"], "does not go with --dry-run"),
         (["--normalise", "fitler"], "did you mean 'filter'"),
         (["--warmup", "0,400"], "one --warmup"),
         (["--path", "tsne"], "--path"),
@@ -369,43 +368,11 @@ def test_the_librarys_surfaces_agree_and_are_others_on_the_shelf(tmp_path: Path,
         np.testing.assert_allclose(one.loss, other.loss, rtol=1e-4)
 
 
-def test_lines_and_triangles_between_stored_runs_pass_through_each_of_them(tmp_path: Path) -> None:
-    home, runs = store(tmp_path)
-    third = tiny("deepnorm", steps=4, snapshots=5, warmup=0, seed=1)
-    home.commit(third, files_of(third))
-    runs = [*runs, home.load(third.run_id)]
-    wanted = SurfaceRequest(points=7)
-    task = Synthetic(vocab=200, max_tokens=128)
-    for ends in (runs[:2], runs):
-        (surface,) = complete(tmp_path, surfaces.between(ends, wanted))
-        a, b = list(surface.spec.a), list(surface.spec.b)
-        assert 0.0 in a and 1.0 in a
-        from stabkit.storage import weights
-
-        model = train.build(ends[0].spec, task, torch.device("cpu"))
-        evaluator = Evaluator(model, lambda m: train.forward(m, task.probe(), 0.1).loss)
-        for place, end in zip(((0.0, 0.0), (1.0, 0.0), (0.0, 1.0)), ends, strict=False):
-            theta = weights.at(end, 4, [tensor.name for tensor in evaluator.layout])
-            expected = evaluator.at(theta, (), [()])[0]
-            assert surface.loss[b.index(place[1]), a.index(place[0])] == pytest.approx(expected, rel=1e-6)
-        source = Landscape(ends, [surface])
-        frame = between.select(source)
-        ET.fromstring(card(between.PICTURE, frame, source).svg)
-        assert "rises" in between.title(source) and len(source.seen("surface")) == 0
-    with pytest.raises(UsageError, match="two runs for a line"):
-        surfaces.between(runs[:1], wanted)
-
-
-@pytest.mark.usefixtures("undrawn")
-def test_between_names_the_command_that_makes_a_run_that_is_not_there(tmp_path: Path) -> None:
-    home, runs = store(tmp_path)
-    done = stabkit("landscape", "--points", "7", "--between", f"{runs[0].run_id},{runs[1].run_id}", "--out", tmp_path)
-    assert done.returncode == 0 and "between-" in done.stdout, done.stderr
-    absent = stabkit("landscape", "--between", f"{runs[0].run_id},admin-2L-2L-s0", "--out", tmp_path)
-    assert (
-        absent.returncode == 2
-        and "`stabkit landscape --model admin --against '' --depths 2x2 --seeds 0` makes one" in (absent.stderr)
-    )
+def test_a_line_between_runs_as_1_1_0_stored_it_is_read_and_keeps_its_id() -> None:
+    ends = [specs.At(run=spec.run_id, step=4) for spec in SPECS[:2]]
+    line = SurfaceSpec(origin=ends[0], plane=specs.Plane(kind="between", to=(ends[1],)), a=(0.0, 1.0))
+    read = specs.from_json(json.loads(json.dumps(line.to_json())))
+    assert read == line and read.surface_id == line.surface_id and kind_of(read) == "between"
 
 
 def test_a_surface_around_a_run_of_text_asks_for_the_text(tmp_path: Path) -> None:

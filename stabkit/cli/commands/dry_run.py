@@ -69,7 +69,7 @@ class GridDocument(Document):
 
 
 DryRunDocument = PlanDocument | GridDocument
-"""`--dry-run` of what trains a grid, and of `tolerance`: its first round."""
+"""`--dry-run` of what trains a grid."""
 
 
 def plan(

@@ -1,12 +1,11 @@
 """What a probe tells a continuous integration: what became worse than a committed baseline, GitHub's annotations and
-step summary, JUnit."""
+step summary."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import os
-import xml.etree.ElementTree as ET
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -93,7 +92,7 @@ def announce(result: ProbeResult, held: AgainstBaseline | None, ends: StabkitErr
 @contextlib.contextmanager
 def annotated(params: Mapping[str, Any]) -> Iterator[None]:
     """What keeps a probe from any result, a factory that raises, say: an annotation and a summary within a job of
-    GitHub, and an error in the JUnit file."""
+    GitHub."""
     try:
         yield
     except StabkitError as error:
@@ -101,12 +100,6 @@ def annotated(params: Mapping[str, Any]) -> Iterator[None]:
         if _in_job():
             _annotate("error", factory, str(error))
             _summarised(f"### stabkit probe\n\n**No result**: {error}\n\n")
-        if path := params.get("junit"):
-            suite = ET.Element("testsuite", name=f"stabkit probe {factory}", tests="1", failures="0", errors="1")
-            verdict = ET.SubElement(suite, "testcase", classname="stabkit.probe", name="verdict")
-            ET.SubElement(verdict, "error", message=str(error))
-            with contextlib.suppress(UsageError):  # that the probe failed says more
-                _written(suite, Path(path))
         raise
 
 
@@ -152,30 +145,3 @@ def _markdown(result: ProbeResult, held: AgainstBaseline | None, ends: StabkitEr
             row = (link["name"], link["word"], link["exponent"], *link["values"], link["among"])
             lines.append(f"| {' | '.join(row)} |")
     return "\n".join([*lines, "", ""])
-
-
-def junit(result: ProbeResult, held: AgainstBaseline | None, path: Path, ends: StabkitError | None) -> None:
-    """Write a test suite: a case for the verdict, one a link and rate."""
-    suite = ET.Element("testsuite", name=f"stabkit probe {result.request.factory}")
-    verdict = ET.SubElement(suite, "testcase", classname="stabkit.probe", name="verdict")
-    if ends:
-        ET.SubElement(verdict, "failure", message=_message(result, held, ends))
-    for rate in links.rates(result.judged):
-        for link in rate["links"]:
-            name = f"{link['name'].lower()}, {rate['name']}"
-            case = ET.SubElement(suite, "testcase", classname="stabkit.probe.links", name=name)
-            if link["verdict"] == "fail" and ends:
-                ET.SubElement(case, "failure", message=link["why"])
-            elif link["verdict"] == "cannot tell":
-                ET.SubElement(case, "skipped", message=link["why"])
-    cases = suite.findall("testcase")
-    suite.set("tests", str(len(cases)))
-    suite.set("failures", str(len(suite.findall("testcase/failure"))))
-    _written(suite, path)
-
-
-def _written(suite: ET.Element, path: Path) -> None:
-    try:
-        write_file(path, ET.tostring(suite, encoding="utf-8", xml_declaration=True))
-    except OSError as error:
-        raise UsageError(f"--junit {path} cannot be written: {error.strerror}") from error

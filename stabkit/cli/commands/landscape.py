@@ -1,4 +1,4 @@
-"""`stabkit landscape`: as what trains; of a user's own model and between stored runs a few lines and the files."""
+"""`stabkit landscape`: as what trains; of a user's own model a few lines and the files."""
 
 from __future__ import annotations
 
@@ -14,17 +14,13 @@ from stabkit.report.result import ModelSurface
 def landscape(invocation: Invocation) -> None:
     """Train and draw, or draw alone."""
     params = invocation.params
-    alone = [name for name in ("between", "factory") if params[name]]
     beside = [ranges.flag(name) for name in ("json", "dry_run") if params[name]]
-    if len(alone) == 1 and beside:
-        raise UsageError(f"--{alone[0]} does not go with {beside[0]}")
-    if not alone or params["print_config"]:
+    if params["factory"] and beside:
+        raise UsageError(f"--factory does not go with {beside[0]}")
+    if not params["factory"] or params["print_config"]:
         train(invocation, api.landscape)
         return
-    result = followed(api.landscape, invocation)
-    if isinstance(result, ModelSurface):
-        for sentence in result.sentences:
-            console.say(sentence)
-        console.say(f"surface: {result.page}, .png, .npz")
-    else:
-        console.say(f"report: {result.page}")
+    result: ModelSurface = followed(api.landscape, invocation)
+    for sentence in result.sentences:
+        console.say(sentence)
+    console.say(f"surface: {result.page}, .png, .npz")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TypedDict
 
 from stabkit import methods as table
@@ -20,7 +19,6 @@ from stabkit.report import methods_document
 from stabkit.report.json_document import SCHEMA, Document, text
 from stabkit.report.methods_document import Profiles
 from stabkit.spec import depth_text
-from stabkit.storage.folder import write_file
 
 NAMES = {"query": "W_Q", "key": "W_K", "value": "W_V", "out": "W_O", "up": "W₁", "down": "W₂"}
 
@@ -40,7 +38,7 @@ class MethodsCheckDocument(Document):
     checks: list[CheckJson]
 
 
-def methods(name: str, depths: Sequence[tuple[int, int]], *, json: bool, markdown: str = "") -> None:
+def methods(name: str, depths: Sequence[tuple[int, int]], *, json: bool) -> None:
     """`methods`: the table of all, or of a set by its name; with a method's its constants at each of the depths."""
     keys = table.SETS.get(name or "all", ())
     name = "" if keys else name
@@ -49,13 +47,11 @@ def methods(name: str, depths: Sequence[tuple[int, int]], *, json: bool, markdow
     chosen = [table.build(each, {}) for each in keys] or [own_one[1] if own_one else table.build(key, options)]
     if name and (reasons := [reason for n, m in depths if (reason := chosen[0].undefined(n, m))]):
         raise UsageError(f"{chosen[0].label} is not defined for these --depths: {reasons[0]}")
-    profiling = key and chosen[0].calibrate and not markdown
+    profiling = key and chosen[0].calibrate
     if profiling:
         from stabkit.training.profile import profiled  # torch: not for a table
     profiles = {depth: profiled(key, options, *depth) for depth in depths} if profiling else {}
-    if markdown:
-        pages(chosen, depths, Path(markdown))
-    elif json:
+    if json:
         console.document(text(methods_document.methods(chosen, depths, profiles)))
     elif name:
         _one(chosen[0], depths, profiles)
@@ -133,73 +129,6 @@ def _line(level: int, text: str) -> None:
     console.paragraph("  " * level + text, "  " * (level + 1))
 
 
-def pages(chosen: Sequence[Method], depths: Sequence[tuple[int, int]], folder: Path) -> None:
-    """The same as Markdown, for docs: `methods.md` with a line a method, `methods/KEY.md` with all of one."""
-    lines = [
-        "# Methods",
-        "",
-        "Written by `stabkit methods --markdown docs --depths 18,100`. The residual of every sub-layer of every "
-        "method:",
-        "",
-        "    y = N_out( ω·x + γ·N_branch( G( κ·N_in(x) ) ) )",
-        "",
-        "Gains multiply the base initialisation, which all methods of a comparison share unless `--recipe paper` is "
-        "asked for. The page of a method has its constants at 18 and 100 layers, its options and its claims.",
-        "",
-        "| method | group | residual | source |",
-        "|---|---|---|---|",
-        *(
-            f"| [{method.label}](methods/{method.key}.md) | {group_of(method)} | `{_cell(formula.text(method))}` | "
-            f"{_cell(method.source)} |"
-            for method in chosen
-        ),
-        "",
-        "## Not here yet",
-        "",
-        *(f"- {line}" for line in _out()),
-        "",
-        "```{toctree}",
-        ":hidden:",
-        "",
-        *(f"methods/{method.key}" for method in chosen),
-        "```",
-    ]
-    write_file(folder / "methods.md", ("\n".join(lines) + "\n").encode())
-    for method in chosen:
-        write_file(folder / "methods" / f"{method.key}.md", (_page(method, depths) + "\n").encode())
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
-
-
-def _page(method: Method, depths: Sequence[tuple[int, int]]) -> str:
-    lines = [f"# {method.label}", "", f"`{method.key}`, {group_of(method)}. `{formula.text(method)}`", ""]
-    lines += [f"- Source: {method.source}"]
-    lines += [f"- {line[0].upper()}{line[1:]}" for line in _constants(method)]
-    for name, values in methods_document.options(method).items():
-        lines.append(f"- Option `{name}`: {', '.join(f'`{value}`' for value in values)} (the first is the default)")
-    lines += [f"- Its own recipe: {words}" for words in _recipe(method)]
-    lines += [f"- `{name}` {line}" for name, line in methods_document.able(method)]
-    gains = tuple(NAMES.values())
-    head = ("depth", "stack", "sub-layer", "ω (α)", "γ", *gains, "norms, shifts, head scales", "parameters")
-    lines += ["", "## Constants", "", "Parameters are those added to Post-LN of the same depth (64-128-2).", ""]
-    lines += [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
-    for n, m in depths:
-        if reason := method.undefined(n, m):
-            lines.append(f"| {depth_text(n, m)} | not defined: {reason} |" + " |" * (len(head) - 2))
-            continue
-        for i, row in enumerate(constants.of_depth(method, n, m)):
-            spans = (_ends(row["gains"][role]) if role in row["gains"] else "" for role in NAMES)
-            first = (depth_text(n, m), f"{constants.added(method, n, m):+,}") if i == 0 else ("", "")
-            cells = (row["stack"], row["kind"], _shown(row["omega"]), _shown(row["gamma"]), *spans, row["norms"])
-            lines.append(f"| {first[0]} | {' | '.join(cells)} | {first[1]} |")
-    if claimed := methods_document.claims(method):
-        lines += ["", "## Claims that its runs test", ""]
-        lines += [f"- `{claim['id']}`: {claim['sentence']} ({claim['source']})" for claim in claimed]
-    return "\n".join(lines)
-
-
 def _one(method: Method, depths: Sequence[tuple[int, int]], profiles: Profiles) -> None:
     """One method: everything that its slots say, at each depth."""
     console.say(f"{method.key}  ({method.label}; {group_of(method)})")
@@ -209,8 +138,9 @@ def _one(method: Method, depths: Sequence[tuple[int, int]], profiles: Profiles) 
     _line(1, f"source: {method.source}")
     for name, values in methods_document.options(method).items():
         _line(1, f"option {name}: {', '.join(values)} (default {values[0]})")
-    for name, line in (*(("its own recipe:", words) for words in _recipe(method)), *methods_document.able(method)):
-        _line(1, f"{name} {line}")
+    for words in _recipe(method):
+        _line(1, f"its own recipe: {words}")
+    _line(1, f"audit {methods_document.audited(method)}")
     for claim in methods_document.claims(method):
         _line(1, f"claim {claim['id']}: {claim['sentence']} ({claim['source']})")
     console.say()

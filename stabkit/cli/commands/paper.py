@@ -266,9 +266,9 @@ def ask(item: Item, params: Mapping[str, Any]) -> tuple[Asked, Part]:
 
 def _name(params: Mapping[str, Any]) -> str:
     """The name of the page: it belongs to the items, to what replaces their settings and to the text. Of several items
-    it is an index in a folder, unless all are to be in one file."""
+    it is an index in a folder."""
     words = [*params["items"], *(f"{name}={params[name]}" for name in (*REPLACED, "data", "source", "target", "vocab"))]
     names = params["items"] if len(params["items"]) <= 3 else [f"{len(params['items'])}-items"]
     name = "-".join(["paper", *names, hashlib.sha256(chr(10).join(words).encode()).hexdigest()[:4]])
-    several = len(wanted(params["items"])) > 1 and not params["whole"]
+    several = len(wanted(params["items"])) > 1
     return f"{name}/index.html" if several else f"{name}.html"

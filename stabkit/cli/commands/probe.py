@@ -63,8 +63,6 @@ def probe(invocation: Invocation) -> None:
             ends = None if isinstance(ends, Unstable) else ends  # it was so before
             console.note(held.sentence)
     gate.announce(result, held, ends)
-    if junit := invocation.params.get("junit"):
-        gate.junit(result, held, Path(junit), ends)
     if ends is not None:
         raise ends
 

@@ -15,8 +15,7 @@ GRIDS = ("sweep", "ablate", "slope", "landscape")
 HERE = "stabkit.cli.commands"
 DOCUMENTS: Mapping[str, str] = {
     **{line: "stabkit.report.sweep_document:SweepDocument" for line in GRIDS},
-    **{f"{line} --dry-run": f"{HERE}.dry_run:DryRunDocument" for line in (*GRIDS, "tolerance")},
-    "tolerance": f"{HERE}.tolerance:ToleranceDocument",
+    **{f"{line} --dry-run": f"{HERE}.dry_run:DryRunDocument" for line in GRIDS},
     "transfer": f"{HERE}.transfer:AnyTransferDocument",
     "transfer --dry-run": f"{HERE}.transfer:TransferDryRunDocument",
     "paper": f"{HERE}.paper:PaperDocument",
@@ -25,7 +24,6 @@ DOCUMENTS: Mapping[str, str] = {
     "probe": "stabkit.report.own.document:ProbeDocument",
     "probe --widths": "stabkit.report.own.document:WidthsDocument",
     "audit": f"{HERE}.audit:AuditDocument",
-    "fold": f"{HERE}.fold:FoldDocument",
     "methods": "stabkit.report.methods_document:MethodsDocument",
     "methods check": f"{HERE}.methods:MethodsCheckDocument",
     "runs ls": f"{HERE}.runs:RunsLsDocument",

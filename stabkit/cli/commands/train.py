@@ -22,10 +22,9 @@ from stabkit.options import lines, model, ranges
 from stabkit.report import json_document
 from stabkit.report.result import SweepResult
 from stabkit.results.forecast.model import HORIZON
-from stabkit.results.tolerance import Tolerance
-from stabkit.results.words import scientific
 from stabkit.running import cost, runs
 from stabkit.running.request import Request, TooManyRuns
+from stabkit.spec import SHORTEST_JUDGED
 from stabkit.storage.store import Run, Store
 
 ASIDE = ("yes", "retry_failed", "bleu")
@@ -138,7 +137,7 @@ def again() -> str:
 
 def after(command: str, params: Mapping[str, Any], runs: Sequence[Run]) -> str:
     """`stabkit sweep --depths 6,18 --steps 250 --warmup 0`: of runs too short to judge, their verdicts; of some that
-    end near the line twice their updates; of judged ones the rates that they tolerate; of an ablation the loss around
+    end near the line twice their updates; of judged ones their highest stable rates; of an ablation the loss around
     its weights, of a surface the factors; of single steps the sweep of the same methods. All that the two share is
     taken over. Nothing where there is nothing to go on."""
     if not runs:
@@ -147,7 +146,7 @@ def after(command: str, params: Mapping[str, Any], runs: Sequence[Run]) -> str:
         if any(run.outcome.near_line for run in runs):
             return _line(command, "sweep", {**params, "steps": str(2 * max(run.spec.train.steps for run in runs))})
         if any(run.outcome.word != "early" for run in runs):
-            return _line(command, "tolerance", params)
+            return _highest(params, runs)
         steps = max(run.spec.train.steps for run in runs)
         enough = max(HORIZON["text" if run.spec.task.source else "synthetic"] for run in runs)
         longer = {"steps": str(enough if steps < enough else 4 * steps)}
@@ -161,17 +160,14 @@ def after(command: str, params: Mapping[str, Any], runs: Sequence[Run]) -> str:
     return ""
 
 
-def after_tolerance(params: Mapping[str, Any], found: Sequence[Tolerance], *, text: bool) -> str:
-    """The sweep that trains at the highest rate of the deepest depth, which is a forecast; nothing without one."""
-    limits = [(limit.depth, limit.rate, limit.method) for limit in found if limit.rate is not None]
-    if not limits:
+def _highest(params: Mapping[str, Any], runs: Sequence[Run]) -> str:
+    """The search of the same methods' highest stable rates; nothing where it would vary more than depth or width."""
+    if len({(run.spec.model.hidden, run.spec.train.max_tokens) for run in runs}) > 1:
         return ""
-    depth, rate, method = max(limits)
-    alone = [name for name in str(params["models"]).split(",") if name.rpartition(":")[2] == method]
-    params = {**params, "models": alone[0]} if alone else params
-    steps = str(HORIZON["text" if text else "synthetic"])
-    options = {**params, "depths": str(depth), "lr": scientific(rate), "steps": steps, "warmup": "0"}
-    return f"{_line('tolerance', 'sweep', options)}  # trained, not forecast"
+    short = min(run.spec.train.steps for run in runs) < SHORTEST_JUDGED
+    left_out = ("lr", "warmup", *(("steps",) if short else ()))
+    searched = {name: value for name, value in params.items() if name not in left_out}
+    return _line("sweep", "transfer", {**searched, "highest": True}, "models", "depths")
 
 
 def _line(before: str, then: str, options: Mapping[str, Any], *kept: str) -> str:

@@ -14,7 +14,7 @@ from stabkit.options import transfer as options
 from stabkit.report import json_document
 from stabkit.report.json_document import Document
 from stabkit.report.result import TransferResult
-from stabkit.results.transfer import TransferJson
+from stabkit.results.transfer import HighestJson, TransferJson
 from stabkit.running import cost, transfer
 
 
@@ -26,12 +26,12 @@ class LostRunJson(TypedDict):
 
 
 class TransferDocument(Document):
-    """`stabkit transfer` of several methods."""
+    """`stabkit transfer` of several methods, or with `--highest`."""
 
     report: str
     """The page's path."""
     answer: str
-    cases: list[TransferJson]
+    cases: list[TransferJson] | list[HighestJson]
     left: int
     """Runs that come next, where the budget is used up."""
     notes: list[str]
@@ -69,18 +69,7 @@ def carried(invocation: Invocation) -> None:
     result: TransferResult = train.followed(api.transfer, invocation, rounds=True)
     searched, path = result.searched, result.page
     if invocation.flag("json"):
-        cases = [case.to_json() for case in searched.found]
-        body: TransferDocument = {
-            "schema": json_document.SCHEMA,
-            "report": str(path),
-            "answer": result.verdict,
-            "cases": cases,
-            "left": searched.left,
-            "notes": list(searched.notes),
-            "failed": [{"run": run, "reason": reason} for run, reason in searched.failed],
-        }
-        whole: AnyTransferDocument = {**body, **cases[0]} if len(cases) == 1 else body
-        console.document(json_document.text(whole))
+        console.document(json_document.text(_document(result)))
     else:
         _table(result)
         console.say(f"report: {path}")
@@ -89,6 +78,21 @@ def carried(invocation: Invocation) -> None:
     drifting = [case.label for case in searched.found if case.verdict == "drifts"]
     if invocation.flag("strict_drift") and drifting:
         raise Unstable(f"the best rate of {', '.join(drifting)} drifts; without --strict the exit code is 0")
+
+
+def _document(result: TransferResult) -> AnyTransferDocument:
+    searched = result.searched
+    cases = [case.to_json() for case in searched.found]
+    body: TransferDocument = {
+        "schema": json_document.SCHEMA,
+        "report": str(result.page),
+        "answer": result.verdict,
+        "cases": [case.rates_json() for case in searched.found] if searched.plan.highest else cases,
+        "left": searched.left,
+        "notes": list(searched.notes),
+        "failed": [{"run": run, "reason": reason} for run, reason in searched.failed],
+    }
+    return {**body, **cases[0]} if len(cases) == 1 and not searched.plan.highest else body
 
 
 def _plan(invocation: Invocation) -> None:
@@ -122,16 +126,14 @@ def _table(result: TransferResult) -> None:
 
     searched = result.searched
     axis = searched.plan.axis
-    console.table(
-        f"By {axis}",
-        ("", axis, *page.VALLEY_HEADS),
-        [(row.label, row.size, row.best, row.loss, row.highest) for row in page.valleys(searched)],
-    )
-    console.table(
-        f"Over {axis}",
-        ("", *page.CASE_HEADS),
-        [(row.label, row.drift, row.lost, row.share, row.verdict) for row in page.cases(searched)],
-    )
+    rows, heads = page.valleys(searched), page.valley_heads(searched)
+    console.table(f"By {axis}", ("", axis, *heads), [(row.label, row.size, *row.cells) for row in rows])
+    if not searched.plan.highest:
+        console.table(
+            f"Over {axis}",
+            ("", *page.CASE_HEADS),
+            [(row.label, row.drift, row.lost, row.share, row.verdict) for row in page.cases(searched)],
+        )
     if predicted := page.predictions(searched):
         sizes = [f"at {size}" for size in searched.plan.predict]
         console.table("Predicted by that law, not tried", ("", *sizes), [(label, *rates) for label, rates in predicted])

@@ -6,13 +6,11 @@ method; a file stands on white.
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
-import math
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,14 +23,9 @@ from numpy.typing import NDArray
 from stabkit.figures.drawing import style
 from stabkit.storage.folder import write_file
 
-SVG = "{http://www.w3.org/2000/svg}"
-TALL = 0.5
-"""Of its width, beyond which a sketch is cut off below."""
 MOST = 1e300
 """Beyond it three digits may round to infinity."""
 PAGE = {"svg_fonttype": "none", "savefig_facecolor": "none"}
-LOOKED_BACK = 64
-"""Places of a straight line, after which one stays: each is held against all before it."""
 _NUMBER = re.compile(r"-?\d+\.\d+")
 
 
@@ -135,7 +128,8 @@ def save(figure: Figure, path: Path) -> None:
 
 
 def _tidy(element: ET.Element, marks: Mapping[str, Mapping[str, Any]], panels: Mapping[str, str]) -> None:
-    """Namespaces off the names, our ink to `currentColor`, marks to their methods, numbers to two decimals."""
+    """Namespaces off the names, our ink to `currentColor`, marks to their methods, numbers to two decimals
+    and those of paths to one."""
     element.tag = element.tag.rpartition("}")[2]
     attributes: dict[str, str] = {}
     for key, value in element.attrib.items():
@@ -150,7 +144,7 @@ def _tidy(element: ET.Element, marks: Mapping[str, Mapping[str, Any]], panels: M
         elif key == "style":
             value = _css(value)
         elif key == "d":
-            value = steps(" ".join(value.split()))
+            value = re.sub(r" ?([A-Za-z]) ?", r"\1", _rounded(" ".join(value.split()), 1))
         elif key == "transform" and value.startswith("rotate(-0 "):
             continue
         elif key in ("x", "y", "width", "height"):
@@ -174,54 +168,6 @@ def _bare(element: ET.Element) -> bool:
     return element.tag == "g" and not element.attrib and not element.text and not element.tail
 
 
-def steps(path: str) -> str:
-    """A path to a tenth of a unit, `M10 20L12.5 20Z` as `M10 20l2.5 0z`: steps between rounded places, so that no
-    rounding adds up, in half the letters, without the places that lie on the line between their neighbours. A path with
-    curves keeps its places."""
-    if re.search(r"[^MLZ\d\s.e+-]", path, re.IGNORECASE):
-        return re.sub(r" ?([A-Za-z]) ?", r"\1", _rounded(path, 1))
-    written = list[str]()
-    for strokes in path.upper().replace("E", "e").split("M")[1:]:
-        numbers = [round(10 * float(number)) for number in re.findall(r"[^LZ\s]+", strokes)]
-        (x, y), *places = _bends(list(zip(numbers[::2], numbers[1::2], strict=True)))
-        written.append(f"M{_tenths(x, y)}")
-        for i, (to_x, to_y) in enumerate(places):
-            pair = _tenths(to_x - x, to_y - y)
-            written.append(f"l{pair}" if i == 0 else pair if pair[0] == "-" else f" {pair}")
-            x, y = to_x, to_y
-        written.append("z" * ("Z" in strokes))
-    return "".join(written)
-
-
-def _bends(places: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The places of a polyline, in tenths, without those that are at most one tenth off the line through their
-    neighbours that stay; the first and the last stay."""
-    kept, between = [places[0]], list[tuple[int, int]]()
-    for place in places[1:]:
-        if len(between) == LOOKED_BACK or any(_off(one, kept[-1], place) > 1 for one in between):
-            kept.append(between[-1])
-            between = []
-        between.append(place)
-    return [*kept, *([place] if len(places) > 1 else [])]
-
-
-def _off(place: tuple[int, int], start: tuple[int, int], end: tuple[int, int]) -> float:
-    """How far a place lies from the line from start to end; from start, where that is no line or it is passed."""
-    along, aside = (end[0] - start[0], end[1] - start[1]), (place[0] - start[0], place[1] - start[1])
-    length = math.hypot(*along)
-    reach = along[0] * aside[0] + along[1] * aside[1]
-    if not 0 <= reach <= length**2 or not length:
-        return math.inf if any(aside) else 0.0
-    return abs(along[0] * aside[1] - along[1] * aside[0]) / length
-
-
-def _tenths(x: int, y: int) -> str:
-    one, other = (
-        f"{number / 10:.1f}".removesuffix(".0").replace("0.", ".", 1 if abs(number) < 10 else 0) for number in (x, y)
-    )
-    return f"{one}{'' if other[0] == '-' else ' '}{other}"
-
-
 def _rounded(value: str, digits: int = 2) -> str:
     """Every number to so many decimals: a tenth of a unit is a tenth of a pixel."""
     return _NUMBER.sub(lambda number: f"{float(number[0]):.{digits}f}".rstrip("0").rstrip("."), value)
@@ -232,36 +178,3 @@ def _css(text: str) -> str:
     text = re.sub(r"font: ([\d.]+px)[^;]*", r"font-size: \1", text)
     text = re.sub(r"font-family: [^;]*;?|text-anchor: start;?", "", text)
     return re.sub(r"\s*([:;])\s*", r"\1", text).strip(";")
-
-
-def _begins(element: ET.Element) -> float:
-    """Where a panel begins, from above; what is none begins at the top."""
-    return float(element.get("data-panel", "0 0").split()[1])
-
-
-def sketch(picture: str) -> str:
-    """The page's picture as a thumbnail: its lines and areas without a word, the ids its own, hidden from who hears the
-    page."""
-    ET.register_namespace("", SVG.strip("{}"))
-    root = ET.fromstring(picture)
-    for element in list(root.iter()):
-        element[:] = [part for part in element if part.tag != f"{SVG}text" and "data-legend" not in part.attrib]
-        element.attrib.pop("data-method", None)
-    for element in list(root.iter()):
-        element[:] = [part for part in element if part.tag != f"{SVG}g" or len(part)]
-    x, y, width, height = (float(part) for part in root.attrib["viewBox"].split())
-    end = min(height, TALL * width)
-    for element in list(root.iter()):
-        element[:] = [part for part in element if _begins(part) < y + end]  # what lies below the thumbnail
-    root.attrib = {"viewBox": f"{x:g} {y:g} {width:g} {end:g}", "aria-hidden": "true"}
-    digest = hashlib.sha256(picture.encode()).hexdigest()[:6]  # two pages may have a picture of one name
-    ids = {element.attrib["id"]: f"s{digest}-{i}" for i, element in enumerate(root.iter()) if "id" in element.attrib}
-    for element in root.iter():
-        for key, value in element.attrib.items():
-            if key == "id":
-                element.attrib[key] = ids[value]
-            elif key == "href" and value.startswith("#"):  # not the data of an image
-                element.attrib[key] = f"#{ids[value.removeprefix('#')]}"
-            elif key == "clip-path":
-                element.attrib[key] = f"url(#{ids[value.removeprefix('url(#').removesuffix(')')]})"
-    return ET.tostring(root, encoding="unicode")

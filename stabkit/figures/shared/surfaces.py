@@ -23,7 +23,7 @@ Kind = Literal["surface", "cut", "path", "between"]
 
 def kind_of(spec: SurfaceSpec) -> Kind:
     """Which picture a surface belongs to."""
-    if spec.plane.kind == "between":
+    if spec.plane.kind == "between":  # stored by 1.1.0, drawn by nothing
         return "between"
     return "path" if spec.path else "cut" if len(spec.b) == 1 else "surface"
 

@@ -140,7 +140,7 @@ function windows(svg) {
 function pile(svg) {
   const drawing = svg.parentElement, old = drawing.querySelector(".pile");
   const many = svg.dataset.windows || svg.querySelectorAll("[data-panel]").length > 1;
-  if (!phone.matches || !many || !svg.id || drawing.parentElement.querySelector("[data-turn]")) {
+  if (!phone.matches || !many || !svg.id) {
     old?.remove();
     drawing.classList.remove("piled");
     return;

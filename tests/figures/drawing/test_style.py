@@ -58,14 +58,6 @@ def test_names_beside_a_panel_stand_apart_and_within_it(wanted: list[float]) -> 
     assert all(b - a >= step - 1e-9 for a, b in zip(placed, placed[1:], strict=False))
 
 
-def test_a_sketch_has_no_word_and_no_more_height_than_half_its_width() -> None:
-    drawn = svg.to_page(picture(), "one")[0]
-    small = svg.sketch(drawn)
-    assert "<text" in drawn and "<text" not in small and small.count("<path") > 3
-    _, _, width, height = map(float, ET.fromstring(small).attrib["viewBox"].split())
-    assert height <= svg.TALL * width
-
-
 def test_equal_pictures_give_equal_bytes(tmp_path: Path) -> None:
     for kind in ("svg", "png", "pdf"):
         svg.save(picture(), tmp_path / f"one.{kind}")

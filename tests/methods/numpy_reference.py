@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from stabkit.methods.base import Method, Site, Stack, sites
 from stabkit.methods.parts import Part
-from stabkit.model.numpy_wirings import NUMPY
 from stabkit.spec import ModelConfig
+from tests.methods.numpy_wirings import NUMPY
 
 Array = NDArray[np.float64]
 EPS = 1e-5
@@ -61,10 +61,7 @@ class Second:
         x = self.part(self.method.embedding(stack), f"begin.{stack}", self.embedded(tokens))
         mine = [site for site in self.sites if site.stack == stack]
         name = f"history.{stack}"
-        second = NUMPY[of] if isinstance(of := self.method.wiring, str) else of.second
-        if second is None:
-            raise ValueError("its wiring has no second implementation")
-        wiring = second(
+        wiring = NUMPY[self.method.wiring](
             lambda weight: self.w[f"{name}.{weight}"], lambda norm, y: self.part("norm", f"{name}.{norm}", y), mine, x
         )
         self.values = None
