@@ -14,6 +14,8 @@ import numpy as np
 
 from stabkit.claims.base import (
     MOST,
+    UNWARMED,
+    WARMED,
     Claim,
     ClaimPart,
     Measurement,
@@ -161,6 +163,7 @@ CLAIMS: tuple[Claim, ...] = (
         find=shares(
             trains, ADMIN, where=from_layers(DEEP), beyond=beyond_admin, part=lambda cell: PARTS[cell.layers >= 50]
         ),
+        spread={UNWARMED: {"18x18": 0}},
         needs="ADMIN at 18 to 60 layers, long enough to judge",
         command="stabkit sweep --models admin --depths 18,50 --steps 250 --warmup 0 --seeds 0..2",
         methods=("admin",),
@@ -174,6 +177,7 @@ CLAIMS: tuple[Claim, ...] = (
         test="outcomes at 18 to 60 layers under warm-up: share of the seeds in which Post-LN is stuck or diverges and "
         "ADMIN trains",
         find=shares(fails_but_other_trains, P, ADMIN, where=from_layers(DEEP), beyond=cold_or_beyond),
+        spread={UNWARMED: {"18x18": 0}},
         needs="Post-LN and ADMIN at 18 to 60 layers under warm-up, long enough to judge",
         command="stabkit sweep --models post-ln,admin --depths 18 --steps 650 --warmup 400 --seeds 0..2",
         methods=("post-ln", "admin"),
@@ -186,6 +190,7 @@ CLAIMS: tuple[Claim, ...] = (
         test="Post-LN at 18 to 60 layers, judged: share of the seeds in which a recorded gradient is not finite (here "
         "in single precision)",
         find=shares(lost, P, where=from_layers(DEEP), beyond=lambda cell: _beyond(cell) or briefly(cell)),
+        spread={UNWARMED: {"18x18": 0}},
         needs="Post-LN at 18 to 60 layers, long enough to judge",
         command=NO_WARMUP,
         methods=("post-ln",),
@@ -210,6 +215,10 @@ CLAIMS: tuple[Claim, ...] = (
         "those of its first",
         threshold=at_least(1.5, "stabkit's choice: 1.5 times as large"),
         find=compounds,
+        spread={
+            UNWARMED: {"18x18/post-ln": 0.2106},
+            WARMED: {"18x18/post-ln": 0.2106, "18x18/pre-ln": 0.3163, "50x50/post-ln": 0.2481},
+        },
         needs="Pre-LN or Post-LN at 18 layers or more",
         command="stabkit sweep --models post-ln,pre-ln --depths 18,50",
         methods=("post-ln", "pre-ln"),
@@ -225,6 +234,10 @@ CLAIMS: tuple[Claim, ...] = (
         threshold=at_most(VANISHED, GONE),
         tell=gradients,
         find=lower_encoder,
+        spread={
+            UNWARMED: {"18x18/lowest": 1.231, "18x18/step-0": 1.765},
+            WARMED: {"18x18/lowest": 1.67, "18x18/step-0": 1.765, "50x50/lowest": 2.659, "50x50/step-0": 2.399},
+        },
         needs="Post-LN encoder-decoders of 18 layers or more",
         command="stabkit sweep --models post-ln --depths 18,50",
         methods=("post-ln",),
@@ -240,6 +253,7 @@ CLAIMS: tuple[Claim, ...] = (
         scale="difference",
         tell=Tell(unit="nats"),
         find=alike_when_shallow,
+        spread={UNWARMED: {"6x6": 0.081}},
         needs="Post-LN and ADMIN at 6L-6L under warm-up, long enough to judge",
         command="stabkit sweep --models post-ln,admin --depths 6 --steps 1000 --warmup 400 --optimizer radam",
         methods=("post-ln", "admin"),

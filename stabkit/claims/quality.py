@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from stabkit.claims.base import Claim, ClaimPart, Measurement, Spot, Tell, at_depth, at_least, share_claim
+from stabkit.claims.base import UNWARMED, Claim, ClaimPart, Measurement, Spot, Tell, at_depth, at_least, share_claim
 from stabkit.claims.evidence import ClaimCell, Find, cells, from_layers, groups, measured, shares
 from stabkit.figures.depth import depth_law, flops
 from stabkit.figures.depth.flops import Model
@@ -243,6 +243,7 @@ CLAIMS: tuple[Claim, ...] = (
         test="18 layers or more: share of the seeds in which Post-LN ends at "
         f"{AT_UNIGRAM:g} of the best constant predictor's loss or above and ADMIN below it",
         find=shares(at_word_frequencies, P, ADMIN, where=from_layers(DEEP), beside=told_shares),
+        spread={UNWARMED: {"18x18": 0}},
         needs="Post-LN and ADMIN at 18 layers or more, long enough to judge",
         command=f"stabkit sweep --models post-ln,admin --depths 18 {NO_WARMUP}",
         methods=("post-ln", "admin"),
@@ -257,6 +258,9 @@ CLAIMS: tuple[Claim, ...] = (
         scale="difference",
         tell=gained,
         find=comparable,
+        spread={
+            UNWARMED: {"6x6-against-admin": 0.06333, "6x6-against-post-ln": 0.1074, "6x6-against-post-ln-init": 0.1304}
+        },
         needs="DeepNorm and another method at 6L-6L that train",
         command=f"stabkit sweep --depths 6 {SHORT}",
         methods=("deepnorm", "post-ln", "admin", "pre-ln"),

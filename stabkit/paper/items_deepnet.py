@@ -98,7 +98,6 @@ ITEMS: tuple[Item, ...] = (
         commands=(f"sweep --models post-ln,admin,pre-ln,deepnorm --depths 6,12,18,24 {LONG} --bleu",),
         figures=("bleu", "validation_loss", "table1"),
         claims=("deeper-deepnorm",),
-        beside=("gap-closes",),
     ),
     Item(
         key="fig7",
@@ -127,7 +126,6 @@ ITEMS: tuple[Item, ...] = (
         commands=(f"sweep --models deepnorm --depths 3,6,12,24,48 {LONG} --bleu",),
         figures=("depth_law", "validation_loss"),
         claims=("depth-law",),
-        beside=("gap-closes",),
     ),
     Item(
         key="fig9",
@@ -181,7 +179,7 @@ ITEMS: tuple[Item, ...] = (
         ),
         figures=("bleu", "significance", "perplexity"),
         claims=("deeper-deepnorm",),
-        beside=("gap-closes", "larger-rate", "shallow", "comparable"),
+        beside=("shallow", "comparable"),
     ),
     Item(
         key="table4",

@@ -32,7 +32,6 @@ ITEMS: tuple[Item, ...] = (
         ),
         figures=("perplexity",),
         claims=("deeper-better",),
-        beside=("gap-closes", "larger-rate"),
     ),
     Item(
         key="admin-table1",
@@ -52,7 +51,7 @@ ITEMS: tuple[Item, ...] = (
         ),
         figures=("table1", "bleu", "significance", "perplexity"),
         claims=("shallow", "default-fails"),
-        beside=("deeper-better", "gap-closes"),
+        beside=("deeper-better",),
     ),
     Item(
         key="admin-table3",
@@ -65,6 +64,6 @@ ITEMS: tuple[Item, ...] = (
         commands=(f"sweep --models admin --depths 6,12,24x12,48x12,60x12,36,12x60 {LONG} --bleu",),
         figures=("significance", "bleu"),
         claims=("deeper-encoder",),
-        beside=("deeper-better", "gap-closes"),
+        beside=("deeper-better",),
     ),
 )
