@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stabkit.claims import admin, quality
+from stabkit.claims import admin
 from stabkit.claims.base import ORDER, WEIGHTS, Claim, Finding
 from stabkit.claims.deepnet import ablation, chain, depth, settings, slope, surfaces, table1, update
 from stabkit.claims.verdict import judge
@@ -28,7 +28,6 @@ CLAIMS: tuple[Claim, ...] = (
     *table1.CLAIMS,
     *ablation.CLAIMS,
     *admin.CLAIMS,
-    *quality.CLAIMS,
     *settings.CLAIMS,
 )
 OF_STEPS: tuple[Claim, ...] = slope.CLAIMS

@@ -28,14 +28,27 @@ from stabkit.claims.base import (
     signed,
 )
 from stabkit.claims.deepnet.chain import GONE, gradients
-from stabkit.claims.evidence import COLD, ClaimCell, cells, fails_but_other_trains, from_layers, over, shares, trains
-from stabkit.claims.quality import LONG, SHORT, compared, loss, too_short
+from stabkit.claims.evidence import (
+    COLD,
+    LONG,
+    SHORT,
+    ClaimCell,
+    cells,
+    deeper_than,
+    fails_but_other_trains,
+    from_layers,
+    loss,
+    over,
+    shares,
+    too_short,
+    trains,
+)
 from stabkit.figures.shared import share
 from stabkit.figures.shared.comparison import Condition
 from stabkit.figures.shared.numbers import centre
 from stabkit.figures.shared.points import LOWEST
 from stabkit.figures.shared.words import short
-from stabkit.results.outcome import VANISHED
+from stabkit.results.outcome import AT_UNIGRAM, VANISHED
 from stabkit.results.sites import main_sites
 from stabkit.storage.store import Run
 
@@ -148,8 +161,25 @@ def deeper_is_better(runs: Sequence[Run]) -> list[Measurement]:
     measurements = []
     for line in by.values():
         base = line.pop((6, 6), None)
-        measurements += [compared(cell, base, ADMIN) for cell in line.values() if base and cell.layers > 6]
+        measurements += [deeper_than(cell, base, ADMIN) for cell in line.values() if base and cell.layers > 6]
     return measurements
+
+
+def _share(run: Run) -> float:
+    """Validation loss over that of the best constant predictor; infinite where it is not finite."""
+    unigram = run.outcome.unigram_loss
+    return loss(run) / unigram if math.isfinite(loss(run)) and run.outcome.word != "diverged" else math.inf
+
+
+def at_word_frequencies(ours: Run, theirs: Run) -> bool:
+    """Whether one ends where a model that knows nothing but word frequencies is, and the other below it."""
+    return _share(ours) >= AT_UNIGRAM and _share(theirs) < AT_UNIGRAM
+
+
+def of_unigram(cell: ClaimCell) -> str:
+    """`Post-LN at 1.01 of the unigram loss; ADMIN at 0.8 of the unigram loss`."""
+    ends = {method: short(centre(cell.values(method, _share).values()), 3) for method in (P, ADMIN)}
+    return "; ".join(f"{cell.label(method)} at {end} of the unigram loss" for method, end in ends.items())
 
 
 CLAIMS: tuple[Claim, ...] = (
@@ -271,5 +301,18 @@ CLAIMS: tuple[Claim, ...] = (
         needs="ADMIN at 6L-6L and deeper, long enough to judge",
         command=f"stabkit sweep --models admin --depths 6,18 {SHORT}",
         methods=("admin",),
+    ),
+    share_claim(
+        key="random-model",
+        sentence="Default initialisation ends as a random model (here: no better than word frequencies); ADMIN learns.",
+        source="Very Deep Transformers §4, Table 1 and Fig. 2(a)",
+        weight="side",
+        test="18 layers or more: share of the seeds in which Post-LN ends at "
+        f"{AT_UNIGRAM:g} of the best constant predictor's loss or above and ADMIN below it",
+        find=shares(at_word_frequencies, P, ADMIN, where=from_layers(DEEP), beside=of_unigram),
+        spread={UNWARMED: {"18x18": 0}},
+        needs="Post-LN and ADMIN at 18 layers or more, long enough to judge",
+        command="stabkit sweep --models post-ln,admin --depths 18 --steps 250 --warmup 0",
+        methods=("post-ln", "admin"),
     ),
 )

@@ -23,8 +23,7 @@ from stabkit.claims.base import (
     nats,
     times,
 )
-from stabkit.claims.evidence import MARGIN, ClaimCell, Find, fails, numbers, over_cells, shares, trains
-from stabkit.claims.quality import too_short
+from stabkit.claims.evidence import MARGIN, ClaimCell, Find, fails, numbers, over_cells, shares, too_short, trains
 from stabkit.methods import label
 from stabkit.results.profile import Profile
 from stabkit.storage.store import Run

@@ -54,7 +54,7 @@ block "a public class name exists once" dev test tests/test_names.py
 block "the map of the code is made from the package" dev test tests/test_docs.py -k "architecture or map or rooms"
 
 block "a small module of one neighbour is part of it" dev test tests/test_architecture.py
-block "fold is one file; BLEU stays" bash -c "test -f stabkit/model/fold.py && test -f stabkit/quality/bleu.py"
+block "fold is one file; BLEU stays" bash -c "test -f stabkit/model/fold.py && test -f stabkit/quality/decode.py"
 block "claims that no such run could decide are one line of a page" dev test tests/report/test_html.py -k "no_such_run"
 
 # — what it must show

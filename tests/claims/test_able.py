@@ -213,19 +213,6 @@ def rates(runs: Runs, *fails: str) -> Runs:
     return made
 
 
-def flops_pair(runs: Runs, ours: float, *shapes: tuple[str, int, int, int]) -> Runs:
-    """Two models whose parameters beside the embeddings are alike; ours, the first, ends at this share."""
-    made = []
-    for place, (label, n, m, hidden) in enumerate(shapes):
-        share = ours if place == 0 else 0.8
-        for run in ending(cold(runs, label), "trains", share=share):
-            one = changed(run, encoder_layers=n, decoder_layers=m, hidden=hidden)
-            object.__setattr__(one, "kept", {**one.kept, "parameters": 1_000_000 + one.spec.task.vocab * hidden})
-            made.append(one)
-    return reach(made)
-
-
-FLOPS = ((D, 48, 48, 16), (P, 12, 12, 32)), ((D, 48, 48, 16), (D, 90, 6, 16))
 CASES: dict[str, Sides] = {
     "growth": (lambda r: grown(grown(warm(r), P, 1.0), D, 0.5), lambda r: grown(grown(warm(r), P, 0.6), D, 0.5)),
     "smaller": (
@@ -350,30 +337,9 @@ CASES: dict[str, Sides] = {
         lambda r: twice(r, "max_tokens", 128, 512, (0.8, 0.7)),
         lambda r: twice(r, "max_tokens", 128, 512, (0.8, 0.85)),
     ),
-    "comparable": (lambda r: losses(r, (D, 6, 0.80), (P, 6, 0.80)), lambda r: losses(r, (D, 6, 0.94), (P, 6, 0.70))),
     "deeper-deepnorm": (
         lambda r: losses(r, (D, 6, 0.85), (D, 18, 0.80)),
         lambda r: losses(r, (D, 6, 0.85), (D, 18, 0.90)),
-    ),
-    "depth-law": (
-        lambda r: losses(r, (D, 6, 0.90), (D, 18, 0.85), (D, 54, 0.80)),
-        lambda r: losses(r, (D, 6, 0.80), (D, 18, 0.85), (D, 54, 0.90)),
-    ),
-    "deep-narrow": (lambda r: flops_pair(r, 0.75, *FLOPS[0]), lambda r: flops_pair(r, 0.85, *FLOPS[0])),
-    "symmetric": (lambda r: flops_pair(r, 0.75, *FLOPS[1]), lambda r: flops_pair(r, 0.85, *FLOPS[1])),
-    "deeper-encoder": (
-        lambda r: reach(
-            [
-                *deeper(ending(cold(r, ADMIN), "trains", share=0.75), 60, 12),
-                *deeper(ending(cold(r, ADMIN), "trains"), 12, 60),
-            ]
-        ),
-        lambda r: reach(
-            [
-                *deeper(ending(cold(r, ADMIN), "trains", share=0.85), 60, 12),
-                *deeper(ending(cold(r, ADMIN), "trains"), 12, 60),
-            ]
-        ),
     ),
     "slope-goal": (
         lambda r: grown(single(r, D), D, 0.1, 1),
