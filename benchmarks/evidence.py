@@ -109,7 +109,7 @@ PARTS: dict[str, Part] = {
         command=f"recent {TEXT} --rows docs/2026.csv --budget 70m --out OUT",
         beside=("2026.md",),
     ),
-    "carried": Part(  # in the store of `python -m studies.carried`, whose runs it shares
+    "carried": Part(
         page="transfer.html",
         command="transfer --models pre-ln,gpt2-init,depth-mup,completep --arch decoder-only --block llama "
         f"--optimizer adamw --depths 6,12,24 --lr 2.5e-4..0.25 --predict 48 {TEXT} --out OUT",

@@ -6,9 +6,10 @@
     forecast/     the corpus of the forecast, what is joined to it, its fit, its hold-outs and scores:
                   docs/forecast.csv, later.csv and 2026.csv → the package's coefficients.json, reports/forecast.html
     recent/       the methods of 2026 under AdamW and Muon: docs/2026.csv → reports/2026.html and docs/2026.md
-    carried/      the rate that `transfer` predicts at the double depth, held out: docs/transfer.csv → docs/transfer.md
+    findings/     the list of sentences that people will quote: docs/findings.toml → docs/results.md
     own/          models that stabkit did not write, probed and trained: docs/own_corpus.csv → docs/verdict.md
 
 `python3 dev.py evidence forecast` and `… recent` make those pages from the committed rows;
-`python -m studies --help`, `python -m studies.own --help`.
+`python -m studies --help`, `python -m studies.own --help`. What made docs/findings.md, near.csv and transfer.md's table
+is at the git tag v1.1.0-studies.
 """

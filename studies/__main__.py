@@ -3,8 +3,6 @@
     python -m studies forecast --data DIR --source de --target en --rows docs/forecast.csv
     python -m studies later --data DIR --source de --target en --rows docs/later.csv
     python -m studies recent --data DIR --source de --target en --rows docs/2026.csv
-    python -m studies findings --data DIR --source de --target en --rows docs/findings.csv
-    python -m studies near --data DIR --source de --target en --rows docs/near.csv
     python -m studies coefficients     fit them on the rows of all three, and write them into the package
 
 The first two make the page of the forecast, the third its own; `python3 dev.py evidence forecast` and `… recent` call
@@ -32,15 +30,11 @@ from stabkit.running import cost
 from stabkit.storage import locks
 from stabkit.storage.store import Store
 from studies import study
-from studies.findings import design as findings_design
-from studies.findings import page as findings_page
 from studies.forecast import corpus, later
 from studies.forecast import page as forecast_page
 from studies.forecast.coefficients import document
 from studies.forecast.evaluation import Evaluation
 from studies.forecast.joined import rows_beside
-from studies.near import design as near_design
-from studies.near import page as near_page
 from studies.recent import design as recent_design
 from studies.recent import page as recent_page
 from studies.rows import from_csv
@@ -50,15 +44,11 @@ DESIGNS = {
     "forecast": corpus.DESIGN,
     "later": later.DESIGN,
     "recent": recent_design.DESIGN,
-    "findings": findings_design.DESIGN,
-    "near": near_design.DESIGN,
 }
 PAGES: dict[str, Any] = {
     "forecast": forecast_page,
     "later": forecast_page,
     "recent": recent_page,
-    "findings": findings_page,
-    "near": near_page,
 }
 PLACE = {"workers": "auto", "device": "auto", "executor": "processes", "scheduler": "", "shard": "", "out": ""}
 MACHINE = {"vocab": "2000", **PLACE}

@@ -18,7 +18,7 @@ from stabkit.errors import StoreError
 from stabkit.methods import blocks
 from stabkit.report.provenance import OPTIMIZER_NAMES
 from stabkit.results.forecast.measured import Measured
-from stabkit.results.outcome import AT_UNIGRAM, Word, near_line
+from stabkit.results.outcome import Word
 from stabkit.results.profile import Profile
 from stabkit.spec import RUN_ID, RunSpec
 
@@ -54,10 +54,6 @@ class StudyRow:
     optimizer: str = "adam"
     options: str = ""
     """Of the method, away from their defaults: `start=identity`."""
-    update_end: float | None = None
-    """‖ΔF‖ after its last update; None where no row says it."""
-    unseen: float | None = None
-    """Loss of the last weights on validation pairs that judged no outcome and chose no rate (`unseen_text.py`)."""
 
     @property
     def architecture(self) -> Architecture:
@@ -74,16 +70,6 @@ class StudyRow:
     def labelled(self) -> bool:
         """Whether a forecast can be fitted or scored on it: not `early` at its end, not diverged before update 16."""
         return self.measured is not None and self.outcome in ("trains", "stuck", "diverged")
-
-    @property
-    def near_line(self) -> bool:
-        """Whether its word hangs on less than NEAR of loss."""
-        return near_line(self.outcome, self.steps, self.apart)
-
-    @property
-    def apart(self) -> float:
-        """Its validation loss less the line between training and not; NaN where that is not known."""
-        return self.validation - AT_UNIGRAM * self.measured.unigram if self.measured else math.nan
 
     @property
     def trains(self) -> bool:
@@ -110,7 +96,7 @@ NUMBERS = {
 """{group: {column: field}}."""
 COLUMNS = (*AXES, *(column for columns in NUMBERS.values() for column in columns))
 """Of a file."""
-LATER = {"optimizer": "adam", "options": "", "update_end": "", "unseen": "", "profile_mixing": "1.0"}
+LATER = {"optimizer": "adam", "options": "", "profile_mixing": "1.0"}
 """Columns that came later, and what stands there in all rows of a file that has no such column."""
 
 
@@ -123,8 +109,6 @@ def row(
     digest: str,
     measured: Measured | None,
     profile: Profile | None = None,
-    update_end: float | None = None,
-    unseen: float | None = None,
 ) -> StudyRow:
     """The row of a finished run."""
     return StudyRow(
@@ -147,8 +131,6 @@ def row(
         profile=profile,
         optimizer=spec.train.optimizer,
         options=":".join(f"{name}={value}" for name, value in sorted(spec.options.items())),
-        update_end=update_end,
-        unseen=unseen,
     )
 
 
@@ -166,7 +148,7 @@ def to_csv(rows: Iterable[StudyRow]) -> bytes:
 
 def _texts(item: StudyRow) -> dict[str, Any]:
     """{column: what stands there}."""
-    texts = {name: "" if (value := getattr(item, name)) is None else value for name in AXES}
+    texts = {name: getattr(item, name) for name in AXES}
     for group, columns in NUMBERS.items():
         values = getattr(item, group)
         texts |= {name: "" if values is None else repr(getattr(values, column)) for name, column in columns.items()}
@@ -206,18 +188,11 @@ def _row(header: Sequence[str], line: Sequence[str]) -> StudyRow:
     for name in ("encoder_layers", "decoder_layers", "hidden", "warmup", "max_tokens", "seed", "steps"):
         axes[name] = int(axes[name])
     axes |= {name: float(axes[name]) for name in ("rate", "validation")}
-    axes |= {name: _number(axes[name]) for name in ("update_end", "unseen")}
     if not RUN_ID.fullmatch(axes["run_id"]):
         raise ValueError(f"{axes['run_id']!r} is no run_id")
     if axes["outcome"] not in ("trains", "stuck", "diverged", "early") or axes["task"] not in ("text", "synthetic"):
         raise ValueError(f"{axes['outcome']!r} of {axes['task']!r} is no outcome of a task")
     return StudyRow(**axes, **{name: _group(name, texts) for name in GROUPS})
-
-
-def _number(text: str) -> float | None:
-    """None where nothing was measured."""
-    value = float(text) if text else math.nan
-    return None if math.isnan(value) else value
 
 
 def _group(name: str, line: Mapping[str, str]) -> Any:

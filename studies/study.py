@@ -20,11 +20,9 @@ from stabkit.running.request import Request
 from stabkit.spec import RunSpec
 from stabkit.storage.folder import write_file
 from stabkit.storage.store import Run, Store
-from studies import ladder, unseen_text
+from studies import ladder
 from studies.rows import AXES, StudyRow, UnreadableRows, from_csv, row, to_csv
 
-MULTI30K = {"data": "../shared/data/multi30k", "source": "de", "target": "en"}
-"""The text of the committed rows, as options."""
 MINUTES = 6.0
 """What a part takes, about: as much is lost at most when the machine goes down."""
 
@@ -45,10 +43,6 @@ class Design:
     searches: Mapping[str, float] = field(default_factory=dict)
     """Those whose rates are tried outward from this one, to the lowest loss: with their first seed; the others follow
     at the rate that it found."""
-    doubled: tuple[str, ...] = ()
-    """Those whose runs, where they end near the line between training and not, are trained twice as long too."""
-    ends: bool = False
-    """Whether rows say what the last update left and what the last weights lose on unseen text."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,10 +78,6 @@ def begun(design: Design, commands: Sequence[str], requests: Sequence[Request], 
     """What the file holds of it; raises UnreadableRows for a file that is none, or has a row that is not its run's."""
     rows = _rows(path)
     specs = {spec.run_id: spec for request in requests for spec in request.specs}
-    for text, request in zip(design.commands, requests, strict=True):
-        if text in design.doubled:
-            near = [spec for spec in request.specs if spec.run_id in rows and rows[spec.run_id].near_line]
-            specs |= {twice.run_id: twice for twice in map(doubled, near)}
     for run_id, spec in specs.items():
         if run_id in rows and (wrong := _departs(rows[run_id], spec)):
             raise UnreadableRows(f"{path}: the row of {run_id} says {wrong}")
@@ -100,8 +90,6 @@ def begun(design: Design, commands: Sequence[str], requests: Sequence[Request], 
             specs_ = next_rungs(request.specs, rows)
         elif text in design.searches:
             specs_ = next_tried(request.specs, rows, design.searches[text])
-        elif text in design.doubled:
-            specs_ = [*request.specs, *(twice for spec in request.specs if (twice := doubled(spec)).run_id in specs)]
         wanted |= {spec.run_id: spec for spec in specs_}
     return Study(
         design=design,
@@ -113,16 +101,11 @@ def begun(design: Design, commands: Sequence[str], requests: Sequence[Request], 
     )
 
 
-def doubled(spec: RunSpec) -> RunSpec:
-    """The same run, twice as long."""
-    return replace(spec, train=replace(spec.train, steps=2 * spec.train.steps))
-
-
 def _departs(stored: StudyRow, spec: RunSpec) -> str:
     """Where a row differs from the specification that its run_id stands for; "" where nowhere."""
     outcome, steps, validation = stored.outcome, stored.steps, stored.validation
     right = row(spec, outcome=outcome, steps=steps, validation=validation, digest="", measured=None)
-    results = ("outcome", "steps", "validation", "digest", "update_end", "unseen")  # what training found; it may be NaN
+    results = ("outcome", "steps", "validation", "digest")  # what training found; it may be NaN
     differ = [name for name in AXES if name not in results and getattr(right, name) != getattr(stored, name)]
     return ", ".join(f"{name} {getattr(stored, name)} where it is {getattr(right, name)}" for name in differ)
 
@@ -187,8 +170,7 @@ def run(
         done = execute.run(first.of(part), store, listener, retry_failed=retry_failed)
         failed |= {spec.run_id: (spec, reason) for spec, reason in done.failed}
         study.path.parent.mkdir(parents=True, exist_ok=True)
-        made = [ended(run, first.corpus, store.out) if study.design.ends else row_of(run) for run in done.runs]
-        rows = [*_rows(study.path).values(), *made]
+        rows = [*_rows(study.path).values(), *map(row_of, done.runs)]
         write_file(study.path, to_csv(rows))
         study = begun(study.design, study.commands, requests, study.path)
     return replace(study, failed=tuple(failed.values()))
@@ -219,12 +201,6 @@ def row_of(run: Run) -> StudyRow:
         measured=run.measured,
         profile=run.profile,
     )
-
-
-def ended(run: Run, corpus: dict[str, str] | None, out: Path) -> StudyRow:
-    """The row of a run with what its end left."""
-    update = run.records["update"].at("state")
-    return replace(row_of(run), update_end=float(update[-1]), unseen=unseen_text.loss(run, corpus, out))
 
 
 def _rows(path: Path) -> dict[str, StudyRow]:

@@ -35,7 +35,7 @@ with contextlib.redirect_stdout(io.StringIO()) as shown, contextlib.suppress(Sys
 assert "sweep" in shown.getvalue()
 load("help")
 load("tasks", "stabkit.tasks")
-load("storage and results", "stabkit.storage", "stabkit.results", "stabkit.quality.bleu")
+load("storage and results", "stabkit.storage", "stabkit.results", "stabkit.quality.job")
 load("plans", "stabkit.running.execute", "stabkit.options.landscape", "stabkit.surface.directions")
 load("claims", "stabkit.claims")
 load("figures and report", "stabkit.figures", "stabkit.report")

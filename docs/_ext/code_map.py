@@ -37,7 +37,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
 WIDEST = 90
 """Characters of a box."""
 AFTER = """\
-`storage`, `results`, `wording`, `figures`, `claims` and `report` never import torch; `stabkit --help` imports no pandas either.
+`storage`, `results`, `wording`, `figures`, `claims`, `report` never import torch; `stabkit --help` imports no pandas.
 Studies that only maintainers rerun stand beside the package, in `studies/`, and are not in the wheel.
 """
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stabkit.claims import admin, quality, reasons, recent, settings, today
+from stabkit.claims import admin
 from stabkit.claims.base import ORDER, WEIGHTS, Claim, Finding
-from stabkit.claims.deepnet import ablation, chain, depth, slope, surfaces, table1, update
+from stabkit.claims.deepnet import ablation, chain, depth, settings, slope, surfaces, table1, update
 from stabkit.claims.verdict import judge
 from stabkit.figures.shared.comparison import trained
 from stabkit.figures.shared.once import Runs
@@ -19,7 +19,7 @@ from stabkit.figures.shared.surfaces import Landscape
 from stabkit.storage.store import Run
 from stabkit.storage.surfaces import Surface
 
-__all__ = ["CLAIMS", "EVERY", "OF_STEPS", "OF_SURFACES", "OF_TODAY", "Finding", "findings"]
+__all__ = ["CLAIMS", "EVERY", "OF_STEPS", "OF_SURFACES", "Finding", "findings"]
 
 CLAIMS: tuple[Claim, ...] = (
     *update.CLAIMS,
@@ -28,17 +28,13 @@ CLAIMS: tuple[Claim, ...] = (
     *table1.CLAIMS,
     *ablation.CLAIMS,
     *admin.CLAIMS,
-    *quality.CLAIMS,
     *settings.CLAIMS,
-    *reasons.CLAIMS,
 )
 OF_STEPS: tuple[Claim, ...] = slope.CLAIMS
 """Judged on single steps of SGD."""
 OF_SURFACES: tuple[Claim, ...] = surfaces.CLAIMS
 """Judged on surfaces and their runs."""
-OF_TODAY: tuple[Claim, ...] = (*today.CLAIMS, *recent.CLAIMS)
-"""Of the methods of after 2022: each is asked where its own method, the first that it names, was trained."""
-EVERY = (*CLAIMS, *OF_STEPS, *OF_SURFACES, *OF_TODAY)
+EVERY = (*CLAIMS, *OF_STEPS, *OF_SURFACES)
 
 
 def findings(runs: Sequence[Run], drawn: Sequence[Surface] = ()) -> list[Finding]:
@@ -46,9 +42,7 @@ def findings(runs: Sequence[Run], drawn: Sequence[Surface] = ()) -> list[Finding
     that do not."""
     later, steps = trained(runs), Runs(run for run in runs if run.spec.single_step)
     later = Runs() if len(steps) == len(runs) else later
-    here = {run.spec.method for run in runs}
     found = [judge(claim, steps if claim.at_start and not later else later) for claim in CLAIMS]
     found += [judge(claim, steps) for claim in OF_STEPS]
     found += [judge(claim, Landscape(runs, drawn)) for claim in OF_SURFACES]
-    found += [judge(claim, later) for claim in OF_TODAY if claim.methods[0] in here]
     return sorted(found, key=lambda one: (WEIGHTS.index(one.claim.weight), ORDER.index(one.verdict)))

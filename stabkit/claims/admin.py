@@ -14,6 +14,8 @@ import numpy as np
 
 from stabkit.claims.base import (
     MOST,
+    UNWARMED,
+    WARMED,
     Claim,
     ClaimPart,
     Measurement,
@@ -26,14 +28,27 @@ from stabkit.claims.base import (
     signed,
 )
 from stabkit.claims.deepnet.chain import GONE, gradients
-from stabkit.claims.evidence import COLD, ClaimCell, cells, fails_but_other_trains, from_layers, over, shares, trains
-from stabkit.claims.quality import LONG, SHORT, compared, loss, too_short
+from stabkit.claims.evidence import (
+    COLD,
+    LONG,
+    SHORT,
+    ClaimCell,
+    cells,
+    deeper_than,
+    fails_but_other_trains,
+    from_layers,
+    loss,
+    over,
+    shares,
+    too_short,
+    trains,
+)
 from stabkit.figures.shared import share
 from stabkit.figures.shared.comparison import Condition
 from stabkit.figures.shared.numbers import centre
 from stabkit.figures.shared.points import LOWEST
 from stabkit.figures.shared.words import short
-from stabkit.results.outcome import VANISHED
+from stabkit.results.outcome import AT_UNIGRAM, VANISHED
 from stabkit.results.sites import main_sites
 from stabkit.storage.store import Run
 
@@ -146,8 +161,25 @@ def deeper_is_better(runs: Sequence[Run]) -> list[Measurement]:
     measurements = []
     for line in by.values():
         base = line.pop((6, 6), None)
-        measurements += [compared(cell, base, ADMIN) for cell in line.values() if base and cell.layers > 6]
+        measurements += [deeper_than(cell, base, ADMIN) for cell in line.values() if base and cell.layers > 6]
     return measurements
+
+
+def _share(run: Run) -> float:
+    """Validation loss over that of the best constant predictor; infinite where it is not finite."""
+    unigram = run.outcome.unigram_loss
+    return loss(run) / unigram if math.isfinite(loss(run)) and run.outcome.word != "diverged" else math.inf
+
+
+def at_word_frequencies(ours: Run, theirs: Run) -> bool:
+    """Whether one ends where a model that knows nothing but word frequencies is, and the other below it."""
+    return _share(ours) >= AT_UNIGRAM and _share(theirs) < AT_UNIGRAM
+
+
+def of_unigram(cell: ClaimCell) -> str:
+    """`Post-LN at 1.01 of the unigram loss; ADMIN at 0.8 of the unigram loss`."""
+    ends = {method: short(centre(cell.values(method, _share).values()), 3) for method in (P, ADMIN)}
+    return "; ".join(f"{cell.label(method)} at {end} of the unigram loss" for method, end in ends.items())
 
 
 CLAIMS: tuple[Claim, ...] = (
@@ -161,6 +193,7 @@ CLAIMS: tuple[Claim, ...] = (
         find=shares(
             trains, ADMIN, where=from_layers(DEEP), beyond=beyond_admin, part=lambda cell: PARTS[cell.layers >= 50]
         ),
+        spread={UNWARMED: {"18x18": 0}},
         needs="ADMIN at 18 to 60 layers, long enough to judge",
         command="stabkit sweep --models admin --depths 18,50 --steps 250 --warmup 0 --seeds 0..2",
         methods=("admin",),
@@ -174,6 +207,7 @@ CLAIMS: tuple[Claim, ...] = (
         test="outcomes at 18 to 60 layers under warm-up: share of the seeds in which Post-LN is stuck or diverges and "
         "ADMIN trains",
         find=shares(fails_but_other_trains, P, ADMIN, where=from_layers(DEEP), beyond=cold_or_beyond),
+        spread={UNWARMED: {"18x18": 0}},
         needs="Post-LN and ADMIN at 18 to 60 layers under warm-up, long enough to judge",
         command="stabkit sweep --models post-ln,admin --depths 18 --steps 650 --warmup 400 --seeds 0..2",
         methods=("post-ln", "admin"),
@@ -186,6 +220,7 @@ CLAIMS: tuple[Claim, ...] = (
         test="Post-LN at 18 to 60 layers, judged: share of the seeds in which a recorded gradient is not finite (here "
         "in single precision)",
         find=shares(lost, P, where=from_layers(DEEP), beyond=lambda cell: _beyond(cell) or briefly(cell)),
+        spread={UNWARMED: {"18x18": 0}},
         needs="Post-LN at 18 to 60 layers, long enough to judge",
         command=NO_WARMUP,
         methods=("post-ln",),
@@ -210,6 +245,10 @@ CLAIMS: tuple[Claim, ...] = (
         "those of its first",
         threshold=at_least(1.5, "stabkit's choice: 1.5 times as large"),
         find=compounds,
+        spread={
+            UNWARMED: {"18x18/post-ln": 0.2106},
+            WARMED: {"18x18/post-ln": 0.2106, "18x18/pre-ln": 0.3163, "50x50/post-ln": 0.2481},
+        },
         needs="Pre-LN or Post-LN at 18 layers or more",
         command="stabkit sweep --models post-ln,pre-ln --depths 18,50",
         methods=("post-ln", "pre-ln"),
@@ -225,6 +264,10 @@ CLAIMS: tuple[Claim, ...] = (
         threshold=at_most(VANISHED, GONE),
         tell=gradients,
         find=lower_encoder,
+        spread={
+            UNWARMED: {"18x18/lowest": 1.231, "18x18/step-0": 1.765},
+            WARMED: {"18x18/lowest": 1.67, "18x18/step-0": 1.765, "50x50/lowest": 2.659, "50x50/step-0": 2.399},
+        },
         needs="Post-LN encoder-decoders of 18 layers or more",
         command="stabkit sweep --models post-ln --depths 18,50",
         methods=("post-ln",),
@@ -240,6 +283,7 @@ CLAIMS: tuple[Claim, ...] = (
         scale="difference",
         tell=Tell(unit="nats"),
         find=alike_when_shallow,
+        spread={UNWARMED: {"6x6": 0.081}},
         needs="Post-LN and ADMIN at 6L-6L under warm-up, long enough to judge",
         command="stabkit sweep --models post-ln,admin --depths 6 --steps 1000 --warmup 400 --optimizer radam",
         methods=("post-ln", "admin"),
@@ -257,5 +301,18 @@ CLAIMS: tuple[Claim, ...] = (
         needs="ADMIN at 6L-6L and deeper, long enough to judge",
         command=f"stabkit sweep --models admin --depths 6,18 {SHORT}",
         methods=("admin",),
+    ),
+    share_claim(
+        key="random-model",
+        sentence="Default initialisation ends as a random model (here: no better than word frequencies); ADMIN learns.",
+        source="Very Deep Transformers §4, Table 1 and Fig. 2(a)",
+        weight="side",
+        test="18 layers or more: share of the seeds in which Post-LN ends at "
+        f"{AT_UNIGRAM:g} of the best constant predictor's loss or above and ADMIN below it",
+        find=shares(at_word_frequencies, P, ADMIN, where=from_layers(DEEP), beside=of_unigram),
+        spread={UNWARMED: {"18x18": 0}},
+        needs="Post-LN and ADMIN at 18 layers or more, long enough to judge",
+        command="stabkit sweep --models post-ln,admin --depths 18 --steps 250 --warmup 0",
+        methods=("post-ln", "admin"),
     ),
 )

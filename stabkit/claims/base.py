@@ -203,7 +203,19 @@ class Claim:
     """Reads step 0 alone: where nothing was trained, single steps of SGD show it too."""
     parts: tuple[ClaimPart, ...] = ()
     """Of a sentence that says several things: until each was tested it does not hold."""
+    spread: Mapping[str, Mapping[str, float]] = field(default_factory=dict, compare=False)
+    """{setting: {place: range}} of its number over five seeds, of a ratio that of the natural logarithm, of a share 1
+    where the seeds disagree: what one seed must lie off the threshold by to decide."""
 
+
+_DE_EN = "task.name=de-en task.vocab=2000"
+_SIDES = "task.source=de task.target=en"
+WARMED = f"train.warmup=4000 train.lr=0.0005 train.max_tokens=512 {_DE_EN} {_SIDES}"
+"""The settings in which spreads over seeds were measured, by their `Condition.key`: the default sweep's on Multi30k."""
+UNWARMED = WARMED.replace("=4000", "=0")
+"""The same without warm-up."""
+STEP = f"train.warmup=0 train.lr=1e-05 train.max_tokens=512 {_DE_EN} train.optimizer=sgd {_SIDES} dtype=float64"
+"""The default `stabkit slope`'s."""
 
 share_claim = partial(Claim, scale="share", threshold=MOST)
 """Says what happens in most runs."""

@@ -27,11 +27,11 @@ from stabkit.figures.shared.comparison import (
     setting,
     shown,
 )
-from stabkit.figures.shared.numbers import series, value_at
+from stabkit.figures.shared.numbers import centre, series, value_at
 from stabkit.figures.shared.once import once
-from stabkit.figures.shared.words import listed
+from stabkit.figures.shared.words import listed, short
 from stabkit.methods.blocks import name_of
-from stabkit.spec import depth_text
+from stabkit.spec import RunSpec, depth_text
 from stabkit.storage.store import Run
 
 Number = Callable[[Run], float]
@@ -39,6 +39,10 @@ Find = Callable[[Sequence[Run]], list[Measurement]]
 MARGIN = 0.05
 """Nats: a difference of validation losses below this, on some hundred tokens and a seed or two, is none."""
 JUDGED = ("trains", "stuck", "diverged")
+REACH = 8_000 * 4_000
+"""Tokens after which the papers begin to compare qualities: DeepNet's Fig. 6 after 8,000 updates of 4,000 tokens."""
+LONG = "decided only after 8,000 updates of 4,000 tokens, as in DeepNet's Fig. 6"
+SHORT = "--steps 8000 --max-tokens 4000"
 NEARLY = 0.25
 """The exponent up to which growth counts as nearly none: over 6 to 50 layers a factor of 1.7."""
 
@@ -313,6 +317,42 @@ def fails(run: Run) -> bool:
 
 def fails_but_other_trains(run: Run, other: Run) -> bool:
     return fails(run) and trains(other)
+
+
+def too_short(specs: Sequence[RunSpec]) -> str:
+    """Why these runs cannot decide who is better in the end; nothing where they can."""
+    least = min(specs, key=lambda spec: spec.train.steps * spec.train.max_tokens).train
+    if least.steps * least.max_tokens >= REACH:
+        return ""
+    return (
+        f"{least.steps:,} updates of {least.max_tokens:,} tokens show how fast a model begins to learn; the papers "
+        "compare after 8,000 updates of 4,000 and more"
+    )
+
+
+def loss(run: Run) -> float:
+    """The validation loss at the end."""
+    return run.outcome.validation_loss
+
+
+def deeper_than(cell: ClaimCell, base: ClaimCell, method: str) -> Measurement:
+    """How much lower a method's validation loss is at one shape than at another, over the seeds that both have."""
+    sides = [{run.spec.seed: loss(run) for run in side.of(method)} for side in (cell, base)]
+    seeds = sorted(set(sides[0]) & set(sides[1]))
+    values = [[side[seed] for seed in seeds] for side in sides]
+    ours, theirs = ([value if math.isfinite(value) else math.inf for value in side] for side in values)
+    parts = [f"{short(centre(side), 3)} nats" if any(map(math.isfinite, side)) else "diverged" for side in values]
+    ends = at_depth(*cell.depth), at_depth(*base.depth)
+    runs = [*cell.of(method), *base.of(method)]
+    return measured(
+        runs,
+        known({seed: other - one for seed, one, other in zip(seeds, ours, theirs, strict=True)}),
+        Spot("-against-".join(end.key for end in ends), " against ".join(end.text for end in ends)),
+        apart=cell.apart.text,
+        condition=cell.condition,
+        beside=" against ".join(parts),
+        beyond=too_short([run.spec for run in runs]),
+    )
 
 
 def from_layers(least: int) -> Callable[[ClaimCell], bool]:

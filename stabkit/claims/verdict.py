@@ -1,8 +1,10 @@
 """From numbers to a verdict: a place by its threshold and its seeds, a claim by its places.
 
 One seed decides a place only where it lies off the threshold by more than that quantity's range over five seeds
-(`spread.py`); two to four seeds where all are on one side; from five on a 95 % interval does: Student's t of the mean
-(of the logarithms, for a ratio), Wilson's for the share of the seeds.
+(`Claim.spread`); of a place where nobody has measured it ELSEWHERE times the widest of the claim's places counts, and
+of outcomes, which seeds share at 6 layers and may not at 100, only the place itself. Two to four seeds decide where all
+are on one side; from five on a 95 % interval does: Student's t of the mean (of the logarithms, for a ratio), Wilson's
+for the share of the seeds.
 """
 
 from __future__ import annotations
@@ -14,10 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from stabkit.claims import spread
 from stabkit.claims.base import Claim, ClaimPart, ClaimPlace, Finding, Measurement, Scale, Threshold, Verdict
 from stabkit.figures.shared.numbers import centre
+from stabkit.figures.shared.words import short
 from stabkit.results import intervals
+
+ELSEWHERE = 2.0
+"""Seeds may lie farther apart at a depth, rate or batch where nobody has measured it."""
+MORE = "`--seeds 0..4` decides"
 
 
 def judge(claim: Claim, measured: Any) -> Finding:
@@ -80,7 +86,7 @@ def place(claim: Claim, measurement: Measurement) -> ClaimPlace:
         threshold=threshold,
         verdict=verdict,
         reason=reason,
-        alone=spread.told(claim, measurement) if single and verdict in ("holds", "fails") else "",
+        alone=_alone(claim, measurement) if single and verdict in ("holds", "fails") else "",
         text=_text(claim, measurement, value, low, high),
     )
 
@@ -115,13 +121,51 @@ def _student(values: Sequence[float]) -> tuple[float, float]:
 def _doubt(claim: Claim, measurement: Measurement, value: float, low: float, high: float, threshold: Threshold) -> str:
     """Why a place is not decided; nothing where it is."""
     if len(measurement.values) == 1 and measurement.interval is None:
-        return spread.doubt(claim, measurement, value, threshold)
+        return _doubt_of_one(claim, measurement, value, threshold)
     if threshold.met(low) == threshold.met(value) == threshold.met(high):
         return ""
     if len(measurement.values) < 5 and measurement.interval is None:
         return f"its {len(measurement.values)} seeds lie on both sides of {_limit(claim, threshold)}"
     text = f"{claim.tell(value)}, 95 % interval {claim.tell(low)} to {claim.tell(high)}"
     return f"{text}: on both sides of {_limit(claim, threshold)}"
+
+
+def _doubt_of_one(claim: Claim, measurement: Measurement, value: float, threshold: Threshold) -> str:
+    """Why one seed does not decide here; nothing where it does."""
+    spread, here = _spread(claim, measurement)
+    if claim.scale == "share" and not here:
+        return f"one seed, and five seeds were not compared here; {MORE}"
+    if math.isnan(spread):
+        return f"one seed, and the spread of seeds was not measured here; {MORE}"
+    if _off(value, threshold.value, claim.scale) > spread:
+        return ""
+    return f"one seed, within the spread of seeds from the threshold ({claim.tell(threshold.value)}); {MORE}"
+
+
+def _alone(claim: Claim, measurement: Measurement) -> str:
+    """What decides one seed, in words: `one seed; five lie within 1.4 times`."""
+    spread, here = _spread(claim, measurement)
+    if claim.scale == "share":
+        return "one seed; five end alike"
+    width = f"{short(math.exp(spread), 3)} times" if claim.scale == "ratio" else short(spread)
+    if here:
+        return f"one seed; five lie within {width}"
+    return f"one seed, farther from the threshold than {width}, twice what five seeds spread elsewhere"
+
+
+def _spread(claim: Claim, measurement: Measurement) -> tuple[float, bool]:
+    """(the range over five seeds, whether it was measured at this very place); NaN where none of the claim was."""
+    where, setting = measurement.key
+    spreads = claim.spread.get(setting, {})
+    widest = max((each for places in claim.spread.values() for each in places.values()), default=math.nan)
+    return (spreads[where], True) if where in spreads else (ELSEWHERE * widest, False)
+
+
+def _off(value: float, limit: float, scale: Scale) -> float:
+    """How far apart a number and its threshold are, as their scale counts it."""
+    if scale == "ratio":
+        return abs(math.log(value) - math.log(limit)) if 0 < value < math.inf else math.inf
+    return abs(value - limit)
 
 
 def _limit(claim: Claim, threshold: Threshold) -> str:

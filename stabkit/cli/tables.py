@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stabkit.cli import console
+from stabkit.figures.shared.comparison import shown
 from stabkit.figures.shared.numbers import centre
 from stabkit.figures.shared.points import LOWEST
 from stabkit.figures.shared.words import listed, percent, short
@@ -110,18 +111,17 @@ def last(summary: Summary, page: Path, following: str) -> None:
 
 
 def quality(runs: Sequence[Run]) -> None:
-    """BLEU of every method at every depth, with what it was measured by; nothing where nothing was translated."""
-    from stabkit.figures.quality import bleu
-
-    frame = bleu.select(runs)
-    for (signature, condition), group in frame.groupby(["signature", "condition"], sort=False):
-        depths = list(group["depth"].unique())
-        rows = [
-            (label, *(bleu.words(mine[mine["depth"] == depth]) for depth in depths))
-            for label, mine in group.groupby("label", sort=False)
-        ]
-        console.say()
-        console.table(listed("BLEU, and perplexity on the validation text", str(condition)), ("", *depths), rows)
+    """BLEU of every run that was translated; nothing where none was."""
+    translated = [(placed, one) for placed in shown(runs) for one in placed.run.translations]
+    if not translated:
+        return
+    rows = [
+        (placed.label, placed.run.spec.depth, placed.condition.text, placed.run.spec.seed, f"{one.score.bleu:.1f}")
+        for placed, one in translated
+    ]
+    console.say()
+    console.table("BLEU on the test set", ("method", "depth", "condition", "seed", "BLEU"), rows)
+    for signature in dict.fromkeys(one.score.signature for _, one in translated):
         console.say(f"sacreBLEU {signature}")
 
 

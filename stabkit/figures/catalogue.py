@@ -24,7 +24,6 @@ from stabkit.figures.depth import (
 )
 from stabkit.figures.methods import perplexity, table1
 from stabkit.figures.picture import Picture, RunPicture
-from stabkit.figures.quality import bleu, significance
 from stabkit.figures.shared.surfaces import Landscape
 from stabkit.figures.surfaces import cuts, landscape, path_plane, surface3d
 from stabkit.results.own.coordinates import Coordinates
@@ -48,8 +47,6 @@ FIGURES: tuple[RunPicture, ...] = (
     run_curves.GRAD_LAST,
     run_curves.VALIDATION_LOSS,
     perplexity.PICTURE,
-    bleu.PICTURE,
-    significance.PICTURE,
     depth_law.PICTURE,
     robustness.PICTURE,
     flops.PICTURE,

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Source = TypeVar("Source")
 """What a picture is made of: the runs of a store, a landscape, a probed model, …"""
 
-Room = Literal["surfaces", "ablation", "methods", "chain", "depth", "quality", "probes"]
+Room = Literal["surfaces", "ablation", "methods", "chain", "depth", "probes"]
 """The section of a page of runs that a picture stands in; `report/order.py` has their headings."""
 Mark = Literal["diverged", "stuck", "band"]
 """What a frame may hold and a reader has to be told the sign of: a run that diverged (✕), one that is stuck (square), a

@@ -29,7 +29,6 @@ START = Item(
     ),
     figures=("loss_start", "validation_loss"),
     claims=(),
-    beside=("tied-start",),
 )
 ITEMS: tuple[Item, ...] = (*items_deepnet.ITEMS, *items_very_deep.ITEMS, START)
 

@@ -106,13 +106,13 @@ def named(claims: Sequence[Finding]) -> str:
 
 
 def _texts(part: Part) -> str:
-    """What was learnt, and how many sentences an item with BLEU has translated."""
+    """What was learnt, and the BLEU of an item that asks for it."""
     tasks = {run.spec.task for run in part.runs}
     translates = any("--bleu" in command for command in part.commands)
-    sentences = {len(one.hypotheses) for run in part.runs for one in run.translations if translates}
+    scores = [one.score.bleu for run in part.runs for one in run.translations if translates]
     names = [f"{plain(task.name)}, vocabulary {task.vocab}" for task in sorted(tasks, key=lambda task: task.name)]
     names = list(dict.fromkeys(names))
-    return "; ".join([*names, *(f"{count} test sentences translated" for count in sorted(sentences))])
+    return "; ".join([*names, *([f"BLEU {min(scores):.1f} to {max(scores):.1f}"] if scores else [])])
 
 
 def _cards(part: Part) -> list[Card]:

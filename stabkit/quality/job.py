@@ -7,16 +7,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from stabkit.errors import CorpusError, StoreError
-from stabkit.quality import bleu
+from stabkit.errors import CorpusError, StoreError, require
 from stabkit.results import translation as specs
-from stabkit.results.translation import TranslationSpec
+from stabkit.results.translation import Score, TranslationSpec
 from stabkit.storage.shelf import Shelf
 from stabkit.storage.store import Store
 from stabkit.storage.translations import TRANSLATION, Translation, to_files
@@ -63,6 +62,18 @@ def _translated(
             tell({"id": job["id"], "step": len(spoken), "steps": len(hypotheses), "loss": 0.0})
         for line, text in zip(held_out.lines, spoken, strict=True):
             hypotheses[line] = text
-    score = bleu.score(hypotheses, held_out.references, held_out.tokenize)
     where = {"stabkit": __version__, "torch": torch.__version__, "wall_seconds": round(time.monotonic() - begin, 3)}
-    return Translation(spec, tuple(hypotheses), held_out.references, held_out.tokenize, score, where)
+    scored = score(hypotheses, held_out.references, held_out.tokenize)
+    return Translation(spec, tuple(hypotheses), held_out.references, held_out.tokenize, scored, where)
+
+
+def score(hypotheses: Sequence[str], references: Sequence[str], tokenize: str) -> Score:
+    """BLEU of a corpus by sacreBLEU (Post 2018), one reference a sentence; `tokenize`: its name for it, `13a` or
+    `none`."""
+    require("sacrebleu", "BLEU", "papers")
+    from sacrebleu.metrics.bleu import BLEU
+
+    metric = BLEU(tokenize=tokenize, force=True)
+    corpus = metric.corpus_score(list(hypotheses), [list(references)])
+    ratio = corpus.sys_len / corpus.ref_len if corpus.ref_len else float("nan")
+    return Score(bleu=float(corpus.score), signature=str(metric.get_signature()), length_ratio=float(ratio))

@@ -204,6 +204,7 @@ def chain_rows(runs: Sequence[Run], step: int) -> list[Mapping[str, Any]]:
             "validation": short(each.run.outcome.validation_loss, 3),
             "perplexity": short(each.run.outcome.perplexity, 3),
             "accuracy": percent(each.run.outcome.token_accuracy),
+            "bleu": ", ".join(f"{one.score.bleu:.1f}" for one in each.run.translations),
             "each": _milliseconds(seconds_a_step(each.run)),
             "unigram": short(each.run.outcome.unigram_loss, 3),
             "parameters": _count(float(each.run.parameters)),

@@ -41,7 +41,7 @@ SWEEP = PageOrder(
 )
 JUDGED = PageOrder(
     asks=SWEEP.asks,
-    leads=("table11", "validation_loss", "chain_order", "grad_norm", "bleu", "update_depth", "table1", "update"),
+    leads=("table11", "validation_loss", "chain_order", "grad_norm", "update_depth", "table1", "update"),
 )
 """A sweep of which some runs have a verdict."""
 SLOPE = PageOrder(
@@ -65,7 +65,6 @@ ROOMS: Mapping[Room, str] = {
     "methods": "The methods compared",
     "chain": "Link by link",
     "depth": "Depth, and what theory says about it",
-    "quality": "Translation quality",
     "probes": "More probes",
 }
 """{room of `figures`: its heading}, in the order of the page."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -51,15 +51,6 @@ def too_few(depths: Sequence[float]) -> str:
     if different[-1] < SPAN * different[0]:
         return f"depths from {different[0]:g} to {different[-1]:g}, a fit needs a factor of {SPAN:g} between them"
     return ""
-
-
-def exponent(points: Iterable[tuple[float, float]]) -> tuple[float, float, float] | None:
-    """(p, 95 % interval) of (depth, y) of all runs, of those whose y is a positive number; None of too few depths."""
-    held = [(depth, y) for depth, y in points if 0 < y < math.inf]
-    if too_few([depth for depth, _ in held]):
-        return None
-    fit = line(*np.log(np.array(held)).T)
-    return fit.slope, fit.slope - fit.half, fit.slope + fit.half
 
 
 Points = Mapping[int, Sequence[tuple[float, float]]]

@@ -88,7 +88,7 @@ def without_denormals() -> Iterator[None]:
 
     Where gradients vanish, as in the lower layers of a deep Post-LN, most of what is multiplied is such a number, and
     each costs a CPU a hundred times a normal one: without warm-up 100L-100L takes up to twice as long with them. Losses
-    and ‖ΔF‖ stay the same to the bit; gradients of 1e-16 and less move by a few millionths (`benchmarks/denormals.py`).
+    and ‖ΔF‖ stay the same to the bit; gradients of 1e-16 and less move by a few millionths (docs/reliability.md).
     """
     before = not float(torch.tensor(1e-40) * 1.0)
     torch.set_flush_denormal(True)

@@ -41,7 +41,7 @@ class ListedFinding:
     column: str
     """Of that file, or the figure of that page."""
     tried: str = ""
-    """Its row in docs/findings.md."""
+    """Its row in docs/findings.md, which begins with `short`."""
     untried: str = ""
     """Why it has none."""
     readme: str = ""
@@ -90,7 +90,9 @@ def results(of: Listed) -> str:
         "Numbers of 64-128-2 models. Each statement names its condition, its seeds, the file and the command that it "
         "comes from; what became of it at another rate, seed, task, batch and length stands in "
         "[findings.md](findings.md). All pages are in the [gallery](gallery.md). Written from "
-        "[findings.toml](findings.toml) by `python -m studies.findings.listed`.",
+        "[findings.toml](findings.toml) by `python -m studies.findings.listed`. The commands "
+        "`python -m studies findings`, `python -m studies.carried` and `python benchmarks/blind.py` are those of the "
+        "git tag `v1.1.0-studies`.",
     ]
     for section in of.sections:
         parts += [f"## {section.title}", *filter(None, [section.before])]

@@ -7,8 +7,7 @@ Decoder-only models of 64-128-2, 256 tokens a batch, no warm-up, Adam, in the cl
              SEEDED has not: runs on both sides of the highest rate that trains, which nobody chose for the forecast
 
 Every run is judged after 250 updates; what is early then goes on to 800. A fit that has seen none of LADDER is scored
-on it, and then it is joined to the corpus; from SEEDED claims have how far
-their numbers spread over seeds (`benchmarks/spread.py`).
+on it, and then it is joined to the corpus.
 
     python -m studies later --data DIR --source de --target en --rows docs/later.csv
 """

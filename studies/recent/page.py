@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stabkit import methods
-from stabkit.claims import OF_TODAY
 from stabkit.claims.base import ORDER, Finding
 from stabkit.claims.evidence import MARGIN
 from stabkit.claims.verdict import judge
@@ -28,6 +27,7 @@ from studies.ladder import written
 from studies.markdown import finding_lines, table_lines
 from studies.numbers import with_interval
 from studies.recent import design, sentences
+from studies.recent.claims import CLAIMS
 from studies.recent.costs import FILE, StepCost, costs
 from studies.recent.figures import FIGURES, cell_words
 from studies.recent.table import RecentCell, RecentTable
@@ -153,8 +153,7 @@ def findings(study: Study) -> list[Finding]:
     the rates, one a cell, are taken as one, or no two methods could be compared. Those that hold first."""
     rows = row_run.runs(study, lambda spec: spec.seed != design.SEARCHING)
     runs = [replace(run, spec=replace(run.spec, train=replace(run.spec.train, lr=1.0))) for run in rows]
-    claims = [claim for claim in OF_TODAY if claim.methods[0] in design.KEYS]
-    return sorted((judge(claim, runs) for claim in claims), key=lambda finding: ORDER.index(finding.verdict))
+    return sorted((judge(claim, runs) for claim in CLAIMS), key=lambda finding: ORDER.index(finding.verdict))
 
 
 def write(study: Study, path: Path, command: str) -> dict[str, Any]:

@@ -28,7 +28,6 @@ block "every part has a row" "$python" -c "
 import json; from benchmarks.evidence import PARTS
 rows = json.load(open('reports/evidence.json')); missing = set(PARTS) - set(rows); assert not missing, missing"
 block "at most 20 MB of pages" bash -c "[ \$(find reports -name '*.html' -print0 | xargs -0 cat | wc -c) -lt 20000000 ]"
-block "how time and memory grow from 6 to 1,000 layers" test -s benchmarks/scale.py
 
 # — 5 ready to be published
 block "wheel and sdist build, install and answer" dev test tests/test_package.py -m "slow or not slow"

@@ -33,7 +33,7 @@ block "a second implementation of each, and the numbers that each holds" dev tes
 block "the contract of every method, to a hundred layers" dev test tests/methods/test_every_method.py tests/training/test_contract.py
 block "no wiring is asked for by name in the model" bash -c "! grep -nE 'wiring (==|in)|isinstance\(.*(Hyper|History|TwoStreams)' stabkit/model/transformer.py"
 block "the gain of the product of mixings is recorded of HC and mHC, and of no other" dev test tests/probes/test_mixing.py
-block "a claim or two of each paper" dev test tests/claims/test_today.py
+block "a claim or two of each paper" dev test tests/studies/test_recent_claims.py
 
 # — 3 the table again
 block "the study of 2026: its search, its table, its page" dev test tests/studies/test_recent.py tests/studies/test_ladder.py

@@ -70,7 +70,6 @@ block "a worker's trial against a plain loop" dev test tests/own/test_trial.py
 block "a budget ends it, and the same command continues" bash -c "cd '$work' && '$python' -m stabkit transfer model:plain --depths 2,4 --steps 400 --budget 1s --out '$work/b' | grep -q 'continues'"
 block "a dry run" bash -c "'$python' -m stabkit transfer --models pre-ln --depths 6,12 --dry-run | grep -q 'about 40 runs'"
 # — 4 held out
-block "docs/transfer.md is what its rows say" "$python" -m studies.carried --check
 block "at least twelve cases are held out" bash -c "[ \$(cut -d, -f1 docs/transfer.csv | sort -u | wc -l) -ge 13 ]"
 # — 5 widths
 block "over widths, of a factory" bash -c "cd '$work' && '$python' -m stabkit transfer model:gpt --depths 2 --widths 16,32 --steps 20 --seeds 0 --lr 1e-3..1e-1 --out '$work/o'"

@@ -12,7 +12,6 @@ block "--bleu, greedy, the same runs" bash -c "$stab sweep $small --bleu --beam 
 block "--bleu on real text" bash -c "$stab sweep $small $text --bleu --out '$work/t' --json --quiet >'$work/text.json'"
 block "signature, perplexity, token accuracy, time a step" check quality "$work/beam.json" "$work/greedy.json" "$work/text.json"
 block "remembered keys and values: token by token against decoding without" dev test tests/quality/test_decode.py -m "slow or not slow"
-block "BLEU and the paired bootstrap" dev test tests/quality/test_bleu.py
 block "time a step as it finishes" bash -c "$stab sweep $small --seeds 1 --out '$work/q' 2>&1 | grep -q 'ms a step'"
 block "--stop-when-decided" dev test tests/training/test_decided.py
 [ -n "$quick" ] || block "a stuck run ends early, and says so" bash -c "$stab sweep --models post-ln --depths 18 --steps 3000 --warmup 0 --lr 1e-3 --max-tokens 256 $text --stop-when-decided --out '$work/s' 2>&1 | tee /dev/stderr | grep -q 'stuck (ended at step [0-9]* of 3000)'"

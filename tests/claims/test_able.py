@@ -23,7 +23,6 @@ from tests.claims.real import ADMIN, INIT, PRE, D, P, Runs, changed, ending, lon
 pytestmark = pytest.mark.slow
 """Half a minute of training; on runs made by hand claims are tested in the other files."""
 EVERY = {claim.key: claim for claim in (*CLAIMS, *OF_STEPS, *OF_SURFACES)}
-"""Those of today's methods: `test_today.py`."""
 Sides = tuple[Callable[[Runs], Runs], Callable[[Runs], Runs]]
 WARM, COLD = {"warmup": 4000}, {"warmup": 0}
 
@@ -118,12 +117,6 @@ def scaled(runs: Runs, power: float, size: Callable[[float, float], float] | Non
     return made
 
 
-def untied(runs: Runs, word: str) -> Runs:
-    """DeepNorm, stuck with tied embeddings, and what becomes of it with a softmax of its own."""
-    base = cold(runs, D)
-    return [*ending(base, "stuck"), *ending([changed(run, tied=False) for run in base], word)]
-
-
 def parted(runs: Runs, fails: Callable[[float, float], bool]) -> Runs:
     found = seeds([run for run in scaled(runs, 1.0) if run.spec.seed == 0], 6)
     return [
@@ -168,13 +161,6 @@ def row(key: str, pattern: str, right: bool, runs: Runs) -> Runs:
         word = "trains" if (sign == "+") == right else "stuck"
         made += deeper(ending(base, word), depth)
     return made
-
-
-def collapsed(runs: Runs, cosine: float) -> Runs:
-    """Twelve runs of Post-LN, stuck, whose tokens begin like this; twelve of DeepNorm that train begin otherwise."""
-    own = seeds([run for run in fates(runs, (P, "stuck"), (D, "trains")) if run.spec.seed == 0], 12)
-    own = times(own, "token_cosine", "state", 1.0, [P], step=at(0), exact=cosine)
-    return times(own, "token_cosine", "state", 1.0, [D], step=at(0), exact=0.1 if cosine > 0.9 else 0.99)
 
 
 def sharpened(runs: Runs, size: float) -> Runs:
@@ -227,36 +213,6 @@ def rates(runs: Runs, *fails: str) -> Runs:
     return made
 
 
-def flops_pair(runs: Runs, ours: float, *shapes: tuple[str, int, int, int]) -> Runs:
-    """Two models whose parameters beside the embeddings are alike; ours, the first, ends at this share."""
-    made = []
-    for place, (label, n, m, hidden) in enumerate(shapes):
-        share = ours if place == 0 else 0.8
-        for run in ending(cold(runs, label), "trains", share=share):
-            one = changed(run, encoder_layers=n, decoder_layers=m, hidden=hidden)
-            object.__setattr__(one, "kept", {**one.kept, "parameters": 1_000_000 + one.spec.task.vocab * hidden})
-            made.append(one)
-    return reach(made)
-
-
-def behind(runs: Runs, end: float) -> Runs:
-    shallow = deeper(ending(cold(runs, D), "trains", share=0.80), 6)
-    deep = ending(cold(runs, D), "trains", share=0.80 + end)
-    deep = times(
-        deep, "validation", "validation", 1.0, exact=0.9 * float(deep[0].kept["unigram_loss"]), step=lambda s: s <= 125
-    )
-    return [*shallow, *deep]
-
-
-def two_rates(runs: Runs, closed: float) -> Runs:
-    made = []
-    for lr, deep in ((1e-3, 0.9), (2e-3, closed)):
-        own = [*deeper(ending(cold(runs, D), "trains", share=0.8), 6), *ending(cold(runs, D), "trains", share=deep)]
-        made += [changed(run, lr=lr) for run in own]
-    return made
-
-
-FLOPS = ((D, 48, 48, 16), (P, 12, 12, 32)), ((D, 48, 48, 16), (D, 90, 6, 16))
 CASES: dict[str, Sides] = {
     "growth": (lambda r: grown(grown(warm(r), P, 1.0), D, 0.5), lambda r: grown(grown(warm(r), P, 0.6), D, 0.5)),
     "smaller": (
@@ -367,7 +323,6 @@ CASES: dict[str, Sides] = {
         lambda r: losses(r, (ADMIN, 6, 0.85), (ADMIN, 18, 0.80)),
         lambda r: losses(r, (ADMIN, 6, 0.85), (ADMIN, 18, 0.90)),
     ),
-    "rank-collapse": (lambda r: collapsed(r, 0.99), lambda r: collapsed(r, 0.5)),
     "attention-size": (lambda r: sharpened(r, 1.1), lambda r: sharpened(r, 6.0)),
     "largest-settings": (
         lambda r: twice(r, "lr", 5e-4, 2e-3, (0.8, 0.8)),
@@ -382,34 +337,10 @@ CASES: dict[str, Sides] = {
         lambda r: twice(r, "max_tokens", 128, 512, (0.8, 0.7)),
         lambda r: twice(r, "max_tokens", 128, 512, (0.8, 0.85)),
     ),
-    "comparable": (lambda r: losses(r, (D, 6, 0.80), (P, 6, 0.80)), lambda r: losses(r, (D, 6, 0.94), (P, 6, 0.70))),
     "deeper-deepnorm": (
         lambda r: losses(r, (D, 6, 0.85), (D, 18, 0.80)),
         lambda r: losses(r, (D, 6, 0.85), (D, 18, 0.90)),
     ),
-    "depth-law": (
-        lambda r: losses(r, (D, 6, 0.90), (D, 18, 0.85), (D, 54, 0.80)),
-        lambda r: losses(r, (D, 6, 0.80), (D, 18, 0.85), (D, 54, 0.90)),
-    ),
-    "deep-narrow": (lambda r: flops_pair(r, 0.75, *FLOPS[0]), lambda r: flops_pair(r, 0.85, *FLOPS[0])),
-    "symmetric": (lambda r: flops_pair(r, 0.75, *FLOPS[1]), lambda r: flops_pair(r, 0.85, *FLOPS[1])),
-    "deeper-encoder": (
-        lambda r: reach(
-            [
-                *deeper(ending(cold(r, ADMIN), "trains", share=0.75), 60, 12),
-                *deeper(ending(cold(r, ADMIN), "trains"), 12, 60),
-            ]
-        ),
-        lambda r: reach(
-            [
-                *deeper(ending(cold(r, ADMIN), "trains", share=0.85), 60, 12),
-                *deeper(ending(cold(r, ADMIN), "trains"), 12, 60),
-            ]
-        ),
-    ),
-    "gap-closes": (lambda r: behind(r, 0.02), lambda r: behind(r, 0.12)),
-    "tied-start": (lambda r: untied(r, "trains"), lambda r: untied(r, "stuck")),
-    "larger-rate": (lambda r: two_rates(r, 0.82), lambda r: two_rates(r, 0.9)),
     "slope-goal": (
         lambda r: grown(single(r, D), D, 0.1, 1),
         lambda r: grown(single(r, D), D, 0.8, 1),

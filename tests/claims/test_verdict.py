@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stabkit.claims import EVERY, spread, verdict
+from stabkit.claims import EVERY, verdict
 from stabkit.claims.base import MOST, Claim, ClaimPart, Finding, Measurement, Scale, Tell, at_depth, at_least, at_most
 from stabkit.figures.shared.comparison import Condition
 from tests.conftest import examples
@@ -54,27 +54,22 @@ def judged(*places: Measurement, **of: object) -> Finding:
     return verdict.judge(claim(**of), list(places))
 
 
-@pytest.fixture
-def known(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Seeds of the claim are known to spread by a factor of e^0.5 at 18L-18L, of e at 50L-50L."""
-    table = {"made-up": {("18x18", CONDITION.key): 0.5, ("50x50", CONDITION.key): 1.0}}
-    monkeypatch.setattr(spread, "table", lambda: table)
+KNOWN = {CONDITION.key: {"18x18": 0.5, "50x50": 1.0}}
+"""Seeds of the claim are known to spread by a factor of e^0.5 at 18L-18L, of e at 50L-50L."""
 
 
-def test_one_seed_decides_only_beyond_the_spread_of_five(known: None) -> None:
-    assert judged(at(2.0 * math.exp(0.6))).verdict == "holds"
-    assert judged(at(2.0 * math.exp(0.4))).verdict == "undecided"
-    assert judged(at(2.0 / math.exp(0.6))).verdict == "fails"
-    (place,) = judged(at(5.0)).places
+def test_one_seed_decides_only_beyond_the_spread_of_five() -> None:
+    assert judged(at(2.0 * math.exp(0.6)), spread=KNOWN).verdict == "holds"
+    assert judged(at(2.0 * math.exp(0.4)), spread=KNOWN).verdict == "undecided"
+    assert judged(at(2.0 / math.exp(0.6)), spread=KNOWN).verdict == "fails"
+    (place,) = judged(at(5.0), spread=KNOWN).places
     assert place.low is place.high is None and place.value == 5.0
 
 
-def test_a_place_that_the_table_lacks_takes_twice_the_widest_of_its_claim_and_an_unknown_claim_decides_nothing(
-    known: None,
-) -> None:
-    elsewhere = at(2.0 * math.exp(0.8), depth=100)
-    assert judged(elsewhere).verdict == "undecided" and judged(at(99.0, depth=100)).verdict == "holds"
-    told = judged(at(99.0), key="another")
+def test_a_place_nobody_measured_takes_twice_the_widest_of_its_claim_and_a_claim_without_decides_nothing() -> None:
+    assert judged(at(2.0 * math.exp(0.8), depth=100), spread=KNOWN).verdict == "undecided"
+    assert judged(at(99.0, depth=100), spread=KNOWN).verdict == "holds"
+    told = judged(at(99.0))
     assert told.verdict == "undecided" and "was not measured" in told.reason and "--seeds 0..4" in told.reason
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from stabkit import methods
 from stabkit.methods.base import sites as sites_of
 from stabkit.methods.papers.deepnorm import alpha_beta
-from stabkit.quality import bleu
+from stabkit.quality.job import score
 from stabkit.results.chain import Chain
 from stabkit.results.outcome import Outcome, Risk, Word
 from stabkit.results.records import Table
@@ -210,7 +210,7 @@ def translated(made: Run, right: float, beam: int = 4, sentences: str = "test") 
     random = np.random.default_rng(zlib.crc32(made.run_id.encode()))
     lines = tuple(" ".join(w if random.random() < right else "x" for w in line.split()) for line in REFERENCES)
     spec_ = TranslationSpec(run=made.run_id, digest=made.digest, search=Search(beam=beam), sentences=sentences)
-    scored = bleu.score(lines, REFERENCES, "none")
+    scored = score(lines, REFERENCES, "none")
     one = Translation(spec_, lines, REFERENCES, "none", scored, {})
     made.__dict__["translations"] = (*made.__dict__.get("translations", ()), one)
     return made

@@ -36,7 +36,6 @@ from stabkit.figures.depth import depth_law, flops, slope, update_depth
 from stabkit.figures.methods import perplexity
 from stabkit.figures.model_curves import OWN, WATCHED
 from stabkit.figures.picture import Mark, Note, Picture, RunPicture
-from stabkit.figures.quality import bleu, significance
 from stabkit.figures.shared import border, depth_fit, scales, theorem
 from stabkit.methods import with_recipe
 from stabkit.report.cards import card, reading
@@ -44,7 +43,7 @@ from stabkit.report.verdict.headline import headline
 from stabkit.results import records
 from stabkit.storage.store import Run
 from tests.conftest import FULL
-from tests.figures.fake_runs import ended, known, plane, plausible, run, spec, step, sweep, table, translated, wide
+from tests.figures.fake_runs import ended, known, plane, plausible, run, spec, step, sweep, table, wide
 
 
 def test_every_picture_of_the_folder_is_in_the_table() -> None:
@@ -512,15 +511,6 @@ def stores() -> dict[str, list[Run]]:
         "each method by its own recipe": [
             plausible(with_recipe(spec(m, 6, recipe=r))) for m in ("rezero", "dlcl") for r in ("paper", "shared")
         ],
-        "translated": [
-            translated(plausible(spec(m, n, seed=s, steps=120), outcome=w), q)
-            for m, w, q in (("admin", "trains", 0.7), ("post-ln", "stuck", 0.0), ("deepnorm", "trains", 0.8))
-            for n in (6, 12, 18)
-            for s in (0, 1)
-        ]
-        + [translated(plausible(spec("post-ln", 50, steps=120), until=50), 0.0)],
-        "one translated": [translated(plausible(spec("admin", 6)), 0.9), plausible(spec("admin", 18))],
-        "nothing translated right": [translated(ended(spec("admin", n), loss=5.0), 0.0) for n in (6, 12, 18)],
         "settings one at a time": [
             *(
                 ended(spec("deepnorm", 18, lr=lr), w, v)
@@ -532,7 +522,7 @@ def stores() -> dict[str, list[Run]]:
             ended(spec("admin", 18, lr=2), "diverged", math.nan),
         ],
         "equal FLOPs": [
-            *(translated(ended(spec("deepnorm", 48, seed=s), loss=4.9), 0.8) for s in (0, 1)),
+            *(ended(spec("deepnorm", 48, seed=s), loss=4.9) for s in (0, 1)),
             ended(wide(spec("post-ln", 12), 128), "diverged", math.nan),
             *(ended(spec("deepnorm", n, m), "stuck", 6.0) for n, m in ((60, 12), (48, 24))),
         ],
@@ -545,9 +535,9 @@ def stores() -> dict[str, list[Run]]:
     }
 
 
-OF_QUALITY = {"translated", "one translated", "nothing translated right", "settings one at a time", "equal FLOPs"}
+OF_QUALITY = {"settings one at a time", "equal FLOPs"}
 """Stores made for the figures of quality: to the others they are stores like any other."""
-QUALITY = tuple(module.PICTURE for module in (bleu, depth_law, flops, perplexity, robustness, significance))
+QUALITY = tuple(module.PICTURE for module in (depth_law, flops, perplexity, robustness))
 PAIRS = [
     (figure, case)
     for i, case in enumerate(stores())

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import sacrebleu
 import torch
 from safetensors.numpy import load, save
 
@@ -22,6 +23,7 @@ from stabkit.cli.commands import export as door
 from stabkit.errors import CorpusError, FailedRuns
 from stabkit.model.transformer import Transformer
 from stabkit.quality import decode
+from stabkit.quality.job import score
 from stabkit.results.translation import Search, TranslationSpec
 from stabkit.running import work
 from stabkit.spec import ModelConfig, TaskConfig
@@ -85,7 +87,18 @@ def test_a_sweep_translates_once_and_tells_bleu_everywhere(tmp_path: Path, say: 
             assert 0 <= one["bleu"] <= 100 and one["length_ratio"] > 0
         assert run["validation_nll"] and 0 <= run["validation_accuracy"][-1] <= 1 and len(run["train_nll"]) == 4
     page = Path(json.loads(document)["report"]).read_text(encoding="utf-8")
-    assert 'id="figure-bleu"' in page and "beam 2" in page and "greedy" in page
+    assert '<th scope="col">BLEU</th>' in page
+
+
+@pytest.mark.parametrize("tokenize", ["13a", "none"])
+def test_the_score_is_sacrebleus_with_its_signature(tokenize: str) -> None:
+    said, wanted = ["the cat sat on the mat.", "a dog"], ["the cat sat on a mat.", "a dog sleeps"]
+    found = score(said, wanted, tokenize)
+    assert found.bleu == sacrebleu.corpus_bleu(said, [wanted], tokenize=tokenize, force=True).score
+    assert 0 < found.bleu < 100
+    version = sacrebleu.__version__
+    assert found.signature == f"nrefs:1|case:mixed|eff:no|tok:{tokenize}|smooth:exp|version:{version}"
+    assert found.length_ratio == pytest.approx(9 / 10 if tokenize == "13a" else 8 / 9)
 
 
 def test_a_translation_that_was_damaged_is_put_aside_and_made_again(tmp_path: Path, say: Say, few: None) -> None:

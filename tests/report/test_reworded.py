@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from stabkit import methods
-from stabkit.claims import OF_TODAY, base, today
+from stabkit.claims import base
 from stabkit.claims.verdict import judge
 from stabkit.cli import tables
 from stabkit.figures.catalogue import FIGURES, SURFACES
@@ -44,11 +44,12 @@ from stabkit.running.probes import ProbeRequest
 from stabkit.storage.surfaces import Surface
 from stabkit.storage.watched import Watched
 from stabkit.wording import chain
-from tests.claims.test_today import five
+from studies.recent import claims as recent
 from tests.commands import TINY, stabkit
 from tests.figures.fake_runs import at16, plane, plausible, spec, step, sweep
 from tests.report.pages import render
 from tests.results.test_own import made as cell
+from tests.studies.test_recent_claims import five
 
 pytestmark = pytest.mark.slow
 
@@ -80,7 +81,7 @@ def reworded(monkeypatch: pytest.MonkeyPatch) -> None:
         spot(self, key, f"{text}{SUFFIX}")
 
     monkeypatch.setattr(base.Spot, "__init__", said)
-    longer(today, "label")
+    longer(recent, "label")
     whole = Ruler.text.fget
     assert whole is not None
     monkeypatch.setattr(Ruler, "text", property(lambda self: f"{whole(self)}{SUFFIX}"))
@@ -323,7 +324,7 @@ def test_a_claim_in_parts_is_decided_by_their_keys(request: pytest.FixtureReques
     def verdicts() -> dict[str, str]:
         trained = five("mix-ln", gradient_spread=2.0) + five("pre-ln") + five("post-ln")
         trained += five("peri-ln", stream_half=5.0**0.5, stream=3.0)
-        return {claim.key: judge(claim, trained).verdict for claim in OF_TODAY}
+        return {claim.key: judge(claim, trained).verdict for claim in recent.CLAIMS}
 
     plain = verdicts()
     assert plain["mix-even"] == plain["peri-linear"] == "holds"

@@ -23,8 +23,8 @@ from studies.recent.costs import FILE, costs
 from studies.recent.figures import FIGURES
 from studies.recent.table import RecentTable, variant
 from studies.rows import StudyRow, from_csv, row, to_csv
-from tests.claims.test_today import PLAIN
 from tests.studies.study_rows import measured
+from tests.studies.test_recent_claims import PLAIN
 
 HERE = Path(__file__).parents[2]
 ROWS = HERE / "docs" / "2026.csv"

@@ -24,8 +24,7 @@ from stabkit.claims.base import (
     nats_claim,
     share_claim,
 )
-from stabkit.claims.evidence import COLD, JUDGED, MARGIN, Find, depth_of, fails, measured
-from stabkit.claims.quality import too_short
+from stabkit.claims.evidence import COLD, JUDGED, MARGIN, Find, depth_of, fails, measured, too_short
 from stabkit.figures.shared import border as borders
 from stabkit.figures.shared import scales
 from stabkit.figures.shared.comparison import Condition, conditions, output_layers

@@ -11,7 +11,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from stabkit.claims.base import Claim, Measurement, Spot, at_least, at_most, closely, ratio_claim, share_claim
+from stabkit.claims.base import (
+    UNWARMED,
+    WARMED,
+    Claim,
+    Measurement,
+    Spot,
+    at_least,
+    at_most,
+    closely,
+    ratio_claim,
+    share_claim,
+)
 from stabkit.claims.deepnet.chain import start
 from stabkit.claims.deepnet.update import PRE, SWEEP, D, P
 from stabkit.claims.evidence import at, cells, from_layers, numbers, over, shares, trains
@@ -85,6 +96,7 @@ CLAIMS: tuple[Claim, ...] = (
         threshold=at_most(1.05, "the paper says none exceeds it; stabkit's choice: 5 % for batch noise"),
         tell=closely,
         find=numbers(excess_below_top, P),
+        spread={UNWARMED: {"18x18": 0.09877, "6x6": 0.3762}, WARMED: {"18x18": 0.09877, "50x50": 0.161, "6x6": 0.3762}},
         needs="Post-LN with two decoder layers or more",
         command=SWEEP,
         methods=("post-ln",),
@@ -98,6 +110,7 @@ CLAIMS: tuple[Claim, ...] = (
         test="Pre-LN, step 0, 6 layers or more: first over last decoder layer's gradient",
         threshold=at_least(1.1, "stabkit's choice: a tenth, more than another batch changes it"),
         find=numbers(start, PRE, where=from_layers(6)),
+        spread={WARMED: {"18x18": 0.3203, "6x6": 0.3583}},
         needs="Pre-LN at 6 layers or more",
         command="stabkit sweep --models pre-ln,deepnorm --depths 6,18",
         methods=("pre-ln",),

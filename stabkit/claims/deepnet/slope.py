@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from stabkit.claims.base import MUCH, Claim, Measurement, Spot, at_most, power_of_n, ratio_claim, signed
+from stabkit.claims.base import MUCH, STEP, Claim, Measurement, Spot, at_most, power_of_n, ratio_claim, signed
 from stabkit.claims.deepnet.update import D, P
 from stabkit.claims.evidence import NEARLY, Find, above_theorem, at, falling, numbers, of_line, sizes
 from stabkit.figures.depth import slope
@@ -85,6 +85,7 @@ CLAIMS: tuple[Claim, ...] = (
         scale="difference",
         tell=power_of_n,
         find=_exponent(D, JOINED),
+        spread={STEP: {"6-50": 0.05377}},
         needs="DeepNorm in one SGD step at three depths or more from 6 to 50 layers",
         command=COMMAND,
         methods=("deepnorm",),
@@ -100,6 +101,9 @@ CLAIMS: tuple[Claim, ...] = (
         scale="difference",
         tell=signed,
         find=_excess(AFTER, JOINED),
+        spread={
+            STEP: {"admin/6-50": 0.161, "deepnorm/6-50": 0.04395, "post-ln-init/6-50": 0.2215, "post-ln/6-50": 1.014}
+        },
         needs="one of the Post-LN methods in one SGD step at three depths or more from 6 to 50 layers",
         command=COMMAND,
         methods=("post-ln", "post-ln-init", "ds-init", "admin", "deepnorm"),
@@ -114,6 +118,7 @@ CLAIMS: tuple[Claim, ...] = (
         scale="difference",
         tell=signed,
         find=_excess(("sub-ln:gain=one",), ONE),
+        spread={STEP: {"sub-ln:gain=one/6-50": 0.5128}},
         needs="Sub-LN at gain 1, one encoder, in one SGD step at three depths or more from 6 to 50 layers",
         command=f"{ENCODERS} --models sub-ln:gain=one",
         methods=("sub-ln",),
@@ -128,6 +133,7 @@ CLAIMS: tuple[Claim, ...] = (
         scale="difference",
         tell=power_of_n,
         find=_exponent("sub-ln", ONE),
+        spread={STEP: {"6-50": 0.4505}},
         needs="Sub-LN, one encoder, in one SGD step at three depths or more from 6 to 50 layers",
         command=f"{ENCODERS} --models sub-ln",
         methods=("sub-ln",),
@@ -141,6 +147,7 @@ CLAIMS: tuple[Claim, ...] = (
         test="‖ΔF‖/η of one SGD step: Post-LN's over DeepNorm's",
         threshold=MUCH,
         find=ratios,
+        spread={STEP: {"18x18": 1.287, "50x50": 2.59, "6x6": 1.621}},
         needs="Post-LN and DeepNorm in one SGD step",
         command=COMMAND,
         methods=("post-ln", "deepnorm"),

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from statistics import fmean, median
 
-from stabkit.claims.base import Claim, Measurement, Spot, at_depth, at_least, at_most, points, share_claim
+from stabkit.claims.base import UNWARMED, Claim, Measurement, Spot, at_depth, at_least, at_most, points, share_claim
 from stabkit.claims.evidence import JUDGED, known, measured
 from stabkit.figures.shared.comparison import method_label
 from stabkit.figures.shared.numbers import centre
@@ -151,6 +151,7 @@ CLAIMS: tuple[Claim, ...] = (
         scale="difference",
         tell=points,
         find=smoother(has_own=True),
+        spread={UNWARMED: {"18x18": 0.04082}},
         needs="surfaces of Post-LN and DeepNorm at one depth and seed",
         command="stabkit landscape --model deepnorm",
         methods=("post-ln", "deepnorm"),
@@ -165,6 +166,7 @@ CLAIMS: tuple[Claim, ...] = (
         scale="difference",
         tell=points,
         find=smoother(has_own=False),
+        spread={UNWARMED: {"18x18/directions-of-deepnorm": 0, "18x18/directions-of-post-ln": 0.06939}},
         needs="surfaces of Post-LN and DeepNorm at one depth and seed",
         command="stabkit landscape --model deepnorm",
         methods=("post-ln", "deepnorm"),

@@ -9,7 +9,7 @@ after some hundred updates is not the paper's: what holds is the pattern or noth
 
 from __future__ import annotations
 
-from stabkit.claims.base import Claim, ClaimPart, Weight, share_claim
+from stabkit.claims.base import UNWARMED, Claim, ClaimPart, Weight, share_claim
 from stabkit.claims.evidence import ClaimCell, Find, cold, fails, fates, over_cells, trains
 from stabkit.figures.shared.words import several
 from stabkit.methods import label
@@ -80,6 +80,7 @@ CLAIMS: tuple[Claim, ...] = tuple(
         command=COMMAND,
         methods=(method,),
         parts=tuple(map(_depth, DEPTHS)),
+        spread={UNWARMED: {"6x6": 0, "18x18": 0}} if method in ("post-ln", "admin", "deepnorm") else {},
     )
     for method, pattern in ROWS.items()
 )

@@ -13,6 +13,8 @@ import numpy as np
 
 from stabkit.claims.base import (
     MUCH,
+    UNWARMED,
+    WARMED,
     Claim,
     Measurement,
     Spot,
@@ -216,6 +218,7 @@ CLAIMS: tuple[Claim, ...] = (
         scale="difference",
         tell=signed,
         find=growth,
+        spread={WARMED: {"6-50": 0.7275}},
         needs="Post-LN and DeepNorm at three depths or more from 6 to 50 layers",
         command=SWEEP,
         methods=("post-ln", "deepnorm"),
@@ -228,6 +231,7 @@ CLAIMS: tuple[Claim, ...] = (
         test="‖ΔF‖ of Post-LN over DeepNorm's at update 16, under warm-up",
         threshold=MUCH,
         find=smaller,
+        spread={WARMED: {"18x18": 0.9258, "50x50": 1.12, "6x6": 0.7738}},
         needs="Post-LN and DeepNorm at one depth and seed, with warm-up",
         command=SWEEP,
         methods=("post-ln", "deepnorm"),
@@ -254,6 +258,7 @@ CLAIMS: tuple[Claim, ...] = (
         scale="difference",
         tell=power_of_n,
         find=constant,
+        spread={WARMED: {"6-50": 0.04393}},
         needs="DeepNorm at three depths or more from 6 to 50 layers",
         command=SWEEP,
         methods=("deepnorm",),
@@ -269,6 +274,9 @@ CLAIMS: tuple[Claim, ...] = (
         scale="difference",
         tell=signed,
         find=bound,
+        spread={
+            WARMED: {"admin/6-50": 0.1216, "deepnorm/6-50": 0.0311, "post-ln-init/6-50": 0.1714, "post-ln/6-50": 0.8975}
+        },
         needs="one of the Post-LN methods at three depths or more from 6 to 50 layers",
         command=SWEEP,
         methods=("post-ln", "post-ln-init", "ds-init", "admin", "deepnorm"),
@@ -283,6 +291,14 @@ CLAIMS: tuple[Claim, ...] = (
         threshold=at_least(1.25, "stabkit's choice: a quarter larger"),
         tell=closely,
         find=relatively_small,
+        spread={
+            UNWARMED: {
+                "18x18/update-1": 0.8093,
+                "18x18/update-16": 0.2018,
+                "18x18/update-50": 0.1729,
+                "18x18/updates-1-16": 0.5717,
+            }
+        },
         needs="Post-LN and Post-LN-init without warm-up at 18 layers or more",
         command=NO_WARMUP,
         methods=("post-ln", "post-ln-init"),
@@ -297,6 +313,7 @@ CLAIMS: tuple[Claim, ...] = (
         threshold=at_most(0.1, "stabkit's choice: “hardly” is a tenth of its first update"),
         tell=Tell(unit="of its first"),
         find=numbers(kept, P, where=cold_and_deep, beside=told_standstill),
+        spread={UNWARMED: {"18x18": 0.3942}},
         needs="Post-LN without warm-up at 18 layers or more, 100 steps",
         command=NO_WARMUP,
         methods=("post-ln", "post-ln-init"),

@@ -1,8 +1,8 @@
-"""Quality against the logarithm of depth: DeepNet Fig. 8, L(d) = A·log d + B with d = N + M layers.
+"""Validation loss against the logarithm of depth: DeepNet Fig. 8, L(d) = A·log d + B with d = N + M layers.
 
 Least squares over the depths (natural logarithm), each the mean of the seeds that train at every one of them; of the
-depths as many as one seed trains at, for a mean over other seeds is no comparison. Of BLEU where enough depths were
-translated alike and none of them is near nothing, else of the validation loss, of which a negative A is the better.
+depths as many as one seed trains at, for a mean over other seeds is no comparison. The paper's law is of BLEU; of the
+loss a negative A is the better.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from stabkit.figures.drawing import lettering, style
 from stabkit.figures.drawing.palette import MARKS
 from stabkit.figures.drawing.style import CONDITION_DASHES
 from stabkit.figures.picture import Note, Picture, RunPicture
-from stabkit.figures.shared import quality
 from stabkit.figures.shared.comparison import FACTS, Condition, Shown, shown
 from stabkit.figures.shared.depth_fit import JOINED, Stacks, shape_of, unless_equal
 from stabkit.figures.shared.once import once
@@ -32,7 +31,7 @@ from stabkit.storage.store import Run
 X = "layers d = N + M"
 DEPTHS = 3
 """Fewer distinct depths are no law."""
-COLUMNS = (*FACTS, "shape", "layers", "measure", "quality", "fitted", "A", "B", "R2", "seeds")
+COLUMNS = (*FACTS, "shape", "layers", "loss", "fitted", "A", "B", "R2", "seeds")
 
 
 def fit(depths: Sequence[float], values: Sequence[float]) -> tuple[float, float, float]:
@@ -54,38 +53,24 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
             groups.setdefault((placed.variant, placed.condition, shape), []).append(placed)
     rows = []
     for (_, _, shape), members in groups.items():
-        for measure in (quality.BLEU, quality.LOSS):
-            fitted = _line(members, shape, measure)
-            if len(fitted):
-                rows += fitted
-                break
+        rows += _line(members, shape)
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-def _line(members: Sequence[Shown], shape: Stacks, measure: str) -> list[dict[str, Any]]:
-    """The rows of one method under one condition by one measure; none where three depths do not have it, or where it is
-    a BLEU near nothing at any of them."""
-    translated = quality.alike([placed.run for placed in members])
+def _line(members: Sequence[Shown], shape: Stacks) -> list[dict[str, Any]]:
+    """The rows of one method under one condition; none where three depths do not train."""
     rows: list[dict[str, Any]] = []
     by: dict[int, dict[int, float]] = {}
     for placed in members:
-        run = placed.run
-        value = run.outcome.validation_loss
-        if measure == quality.BLEU:
-            if run.run_id not in translated:
-                continue
-            value = translated[run.run_id].score.bleu
-        facts = placed.facts()
+        facts, loss = placed.facts(), placed.run.outcome.validation_loss
         layers = int(facts["encoder_layers"]) + int(facts["decoder_layers"])
-        if facts["outcome"] == "trains" and math.isfinite(value):
-            by.setdefault(layers, {})[run.spec.seed] = value
-        rows.append({**facts, "shape": shape, "layers": layers, "measure": measure, "quality": value})
+        if facts["outcome"] == "trains" and math.isfinite(loss):
+            by.setdefault(layers, {})[placed.run.spec.seed] = loss
+        rows.append({**facts, "shape": shape, "layers": layers, "loss": loss})
     depths, seeds = _paired(by)
     if len(depths) < DEPTHS:
         return []
     means = {layers: float(np.mean([by[layers][seed] for seed in seeds])) for layers in sorted(depths)}
-    if measure == quality.BLEU and min(means.values()) < quality.TRANSLATES:
-        return []
     a, b, r2 = fit(list(means), list(means.values()))
     law_of = {"A": a, "B": b, "R2": r2, "seeds": len(seeds)}
     return [{**row, "fitted": row["layers"] in depths and row["seed"] in seeds, **law_of} for row in rows]
@@ -102,12 +87,11 @@ def _paired(by: Mapping[int, Mapping[int, float]]) -> tuple[set[int], set[int]]:
 
 
 def title(runs: Sequence[Run]) -> str:
-    """The law of the line whose quality gains most from depth."""
+    """The law of the line whose loss falls most with depth."""
     frame = select(runs)
     if frame.empty:
         return "Quality against the logarithm of depth"
-    gains = frame["A"].where(frame["measure"] == quality.BLEU, -frame["A"])
-    best = frame.iloc[int(gains.argmax())]
+    best = frame.iloc[int((-frame["A"]).argmax())]
     where = listed(str(best["label"]), str(best["condition"]))
     span = frame.loc[_same(frame, best), "layers"]
     return f"{where}: {law(best, f', over {span.min()} to {span.max()} layers')}"
@@ -120,24 +104,13 @@ def _same(frame: pd.DataFrame, row: pd.Series[Any]) -> pd.Series[bool]:
 
 
 def law(row: pd.Series[Any], over: str = "") -> str:
-    """`BLEU = 3.10·ln d − 2.00, R² 0.98, one seed`."""
+    """`loss = −0.310·ln d + 5.00, R² 0.98, one seed`."""
     a, b, r2 = (float(row[name]) for name in ("A", "B", "R2"))
     sign = "−" if b < 0 else "+"
     slope = f"−{-a:.3g}" if a < 0 else f"{a:.3g}"
-    name = "loss" if row["measure"] == quality.LOSS else row["measure"]
     r2_text = f"R² {r2:.2f}" if math.isfinite(r2) else "R² –"
     seeds = "one seed" if row["seeds"] == 1 else f"{row['seeds']} seeds"
-    return f"{name} = {slope}·ln d {sign} {abs(b):.3g}, {r2_text}{over}, {seeds}"
-
-
-def breaks(rows: pd.DataFrame) -> str:
-    """`worse again from 96 layers on`: the first depth fitted at which the quality, median over seeds, is worse than at
-    the one before; nothing where there is none."""
-    fitted = rows[rows["fitted"]]
-    sign = 1 if rows["measure"].iloc[0] == quality.BLEU else -1
-    medians = fitted.groupby("layers")["quality"].median() * sign
-    fallen = medians.diff() < 0
-    return f"worse again from {fallen.idxmax()} layers on" if fallen.any() else ""
+    return f"loss = {slope}·ln d {sign} {abs(b):.3g}, {r2_text}{over}, {seeds}"
 
 
 def lines(frame: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
@@ -155,35 +128,26 @@ def alt(frame: pd.DataFrame) -> str:
 
 
 def draw(frame: pd.DataFrame) -> Figure:
-    """A panel a measure; every line's law in the legend."""
-    measures = [name for name in (quality.BLEU, quality.LOSS) if name in set(frame["measure"])]
+    """One panel; every line's law in the legend."""
     drawn = lines(frame)
     beside = 2 if max(len(f"{name}: {law(rows.iloc[0])}") for name, rows in drawn) <= 62 else 1
-    figure, panels = style.panels(len(measures), 2, 3.4, legend=-(-min(len(drawn), 24) // beside))
+    figure, (axes,) = style.panels(1, 2, 3.4, legend=-(-min(len(drawn), 24) // beside))
     conditions = list(frame["condition"].unique())
+    axes.tick_params(labelleft=True)
+    axes.set_ylabel("validation loss, nats a token")
+    depths = sorted(frame["layers"].unique())
+    ticks = depths if len(depths) <= 8 else depths[:: -(-len(depths) // 8)]
+    style.log_axis(axes, "x", depths[0] / 1.15, depths[-1] * 1.15, ticks=ticks)
+    axes.set_xlabel(X)
+    fitted = frame.loc[frame["fitted"], "loss"]
+    low, high = float(fitted.min()), float(fitted.max())
+    room = 0.12 * (high - low or abs(high) or 1.0)
+    axes.set_ylim(low - room, high + room)
+    lettering.entitle(axes, "validation loss")
     handles = []
-    for place, (axes, measure) in enumerate(zip(panels, measures, strict=True)):
-        axes.tick_params(labelleft=True)
-        axes.set_ylabel("BLEU (test set)" if measure == quality.BLEU else "validation loss, nats a token")
-        rows = frame[frame["measure"] == measure]
-        depths = sorted(rows["layers"].unique())
-        ticks = depths if len(depths) <= 8 else depths[:: -(-len(depths) // 8)]
-        style.log_axis(axes, "x", depths[0] / 1.15, depths[-1] * 1.15, ticks=ticks)
-        axes.set_xlabel(X)
-        low, high = (
-            float(rows.loc[rows["fitted"], "quality"].min()),
-            float(rows.loc[rows["fitted"], "quality"].max()),
-        )
-        room = 0.12 * (high - low or abs(high) or 1.0)
-        axes.set_ylim(low - room, high + room)
-        lettering.entitle(axes, measure)
-        for name, of_line in drawn:
-            if of_line["measure"].iloc[0] == measure:
-                turn = conditions.index(of_line["condition"].iloc[0]) % len(CONDITION_DASHES)
-                handles.append(_one(axes, name, of_line, CONDITION_DASHES[turn]))
-        if place:
-            box = axes.get_position()
-            axes.set_position((box.x0 + 0.05, box.y0, box.width - 0.05, box.height))
+    for name, of_line in drawn:
+        turn = conditions.index(of_line["condition"].iloc[0]) % len(CONDITION_DASHES)
+        handles.append(_one(axes, name, of_line, CONDITION_DASHES[turn]))
     style.legend(figure, handles[:24], ncols=beside, handlelength=2.4)
     return figure
 
@@ -193,7 +157,7 @@ def _one(axes: Axes, name: str, rows: pd.DataFrame, dashes: Any) -> Line2D:
     method, kept = str(rows["method"].iloc[0]), rows[rows["fitted"]]
     hue = style.colour(method)
     a, b = float(rows["A"].iloc[0]), float(rows["B"].iloc[0])
-    by = kept.groupby("layers")["quality"]
+    by = kept.groupby("layers")["loss"]
     middle, low, high = by.mean(), by.min(), by.max()
     ends = np.array([middle.index.min(), middle.index.max()], dtype=float)
     (line,) = axes.plot(
@@ -210,10 +174,9 @@ def _one(axes: Axes, name: str, rows: pd.DataFrame, dashes: Any) -> Line2D:
     (points,) = axes.plot(middle.index, middle, linestyle="", **style.dotted(method))
     style.mark(points, method, name, x=X)
     bottom, top = axes.get_ylim()
-    worst = bottom if rows["measure"].iloc[0] == quality.BLEU else top
-    edge = worst + 0.04 * (top - bottom) * (1 if worst == bottom else -1)
+    edge = top - 0.04 * (top - bottom)
     for _, lost in rows[~rows["fitted"]].iterrows():
-        value = float(lost["quality"])
+        value = float(lost["loss"])
         inside = lost["outcome"] != "diverged" and bottom < value < top
         look = MARKS["early" if lost["outcome"] == "trains" else str(lost["outcome"])]
         (point,) = axes.plot([float(lost["layers"])], [value if inside else edge], color=hue, linestyle="", **look)
@@ -237,10 +200,9 @@ PICTURE: RunPicture = Picture(
             "different seeds cannot be compared.",
             ("diverged", "stuck"),
         ),
-        Note("Higher BLEU is better; so is a lower loss."),
     ),
     columns=COLUMNS,
-    value="quality",
+    value="loss",
     select=select,
     draw=draw,
     title=title,

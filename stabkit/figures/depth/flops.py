@@ -20,7 +20,7 @@ from stabkit.figures.drawing import lettering, style
 from stabkit.figures.drawing.line_ends import spread
 from stabkit.figures.drawing.palette import MARKS
 from stabkit.figures.picture import Note, Picture, RunPicture
-from stabkit.figures.shared import points, quality
+from stabkit.figures.shared import points
 from stabkit.figures.shared.comparison import FACTS, conditions, shown
 from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import SUPERSCRIPT, listed, short
@@ -30,7 +30,7 @@ from stabkit.storage.store import Run
 ALIKE = 1.15
 """Budgets whose ratio is below this are equal."""
 COLUMNS = (
-    *(*FACTS, "hidden", "ffn", "parameters", "tokens", "flops", "unigram_loss", "validation_loss", "bleu"),
+    *(*FACTS, "hidden", "ffn", "parameters", "tokens", "flops", "unigram_loss", "validation_loss"),
     "shape",
 )
 MOST, NAMED, NAMES = 6, 14, 2.1
@@ -60,7 +60,6 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
         replace(run.spec, model=replace(run.spec.model, hidden=0, ffn=0, heads=0))
         for run in (each.run for each in placed)
     ]
-    bleu = {key: one.score.bleu for key, one in quality.alike(runs).items()}
     rows = []
     for each, condition in zip(placed, conditions(held), strict=True):
         run, model = each.run, each.run.spec.model
@@ -75,7 +74,6 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
                 "flops": flops(run),
                 "unigram_loss": run.outcome.unigram_loss,
                 "validation_loss": run.outcome.validation_loss,
-                "bleu": bleu.get(run.run_id, math.nan),
                 "shape": f"{run.spec.depth} d={model.hidden}",
             }
         )
@@ -91,9 +89,6 @@ class Model:
     label: str
     shape: str
     condition: str
-    encoder_layers: int
-    decoder_layers: int
-    hidden: int
     flops: float
     rows: pd.DataFrame
 
@@ -101,10 +96,6 @@ class Model:
     def name(self) -> str:
         """`DeepNorm 48L-48L d=64`."""
         return f"{self.label} {self.shape}"
-
-    @property
-    def layers(self) -> int:
-        return self.encoder_layers + self.decoder_layers
 
     @property
     def word(self) -> str:
@@ -118,10 +109,9 @@ def models(frame: pd.DataFrame) -> list[Model]:
     merged = []
     by = ["method", "label", "shape", "condition", "ffn"]
     for (_, label, shape, condition, _), rows in frame.groupby(by, sort=False):
-        first, cost = rows.iloc[0], float(rows["flops"].mean())
+        cost = float(rows["flops"].mean())
         if cost > 0 and math.isfinite(cost):
-            sides = int(first["encoder_layers"]), int(first["decoder_layers"])
-            merged.append(Model(str(label), str(shape), str(condition), *sides, int(first["hidden"]), cost, rows))
+            merged.append(Model(str(label), str(shape), str(condition), cost, rows))
     return merged
 
 
@@ -152,10 +142,8 @@ def title(runs: Sequence[Run]) -> str:
 def alt(frame: pd.DataFrame) -> str:
     texts = []
     for model in models(frame):
-        score = float(model.rows["bleu"].mean())
         loss = short(float(model.rows["validation_loss"].mean()), 3)
-        scored = f"BLEU {score:.1f}" if math.isfinite(score) else ""
-        texts.append(listed(f"{model.name} {flops_text(model.flops)} FLOPs", model.condition, f"loss {loss}", scored))
+        texts.append(listed(f"{model.name} {flops_text(model.flops)} FLOPs", model.condition, f"loss {loss}"))
     more = f"; and {len(texts) - 24} more" if len(texts) > 24 else ""
     return f"Quality against training FLOPs, one point per model. {'; '.join(texts[:24])}{more}."
 
@@ -167,26 +155,14 @@ def flops_text(value: float) -> str:
 
 
 def draw(frame: pd.DataFrame) -> Figure:
-    """A row a condition: validation loss, and BLEU where there is one."""
+    """A panel a condition."""
     every = models(frame)
     places = list(dict.fromkeys(model.condition for model in every))[:MOST]
-    measures = [("validation_loss", "validation loss", "validation loss, nats a token")]
-    if frame["bleu"].notna().any():
-        measures.append(("bleu", "BLEU", "BLEU (test set)"))
-    named = any(places)
-    figure, panels = style.panels(
-        len(places) * len(measures), len(measures), 3.4, titles=1 + named, legend=1, right=0.2
-    )
-    for i, axes in enumerate(panels):
-        condition, (column, name, words) = places[i // len(measures)], measures[i % len(measures)]
-        if i % len(measures):
-            box = axes.get_position()
-            axes.set_position((box.x0 + 0.05, box.y0, box.width - 0.05, box.height))
-            axes.tick_params(labelleft=True)
-        lettering.entitle(axes, *([condition] if condition else []), name, width=60)
-        axes.set_ylabel(words)
-        share = NAMES / (style.WIDTH / len(measures) - 0.9)
-        _panel(axes, [model for model in every if model.condition == condition], column, share)
+    figure, panels = style.panels(len(places), 1, 3.4, titles=1 + any(places), legend=1, right=0.2)
+    for condition, axes in zip(places, panels, strict=True):
+        lettering.entitle(axes, *([condition] if condition else []), "validation loss", width=60)
+        axes.set_ylabel("validation loss, nats a token")
+        _panel(axes, [model for model in every if model.condition == condition], NAMES / (style.WIDTH - 0.9))
     handles = list({model.label: _key(model) for model in every}.values())
     style.legend(figure, handles, ncols=6)
     return figure
@@ -199,18 +175,18 @@ def _key(model: Model) -> Line2D:
     return handle
 
 
-def _panel(axes: Axes, every: Sequence[Model], column: str, share: float) -> None:
+def _panel(axes: Axes, every: Sequence[Model], share: float) -> None:
     """Points with their names, which stand as near as they can without covering each other; right of the last point
     `share` of the panel is for its name."""
     drawable = [
         rows[points.drawable_rows(rows, log=False)] if model.word != "diverged" else rows.iloc[:0]
         for model in every
-        for rows in [model.rows[column]]
+        for rows in [model.rows["validation_loss"]]
     ]
     values = [float(own.mean()) if len(own) else math.nan for own in drawable]
     seen = [v for own in drawable for v in own if math.isfinite(v)]
     unigram = [float(v) for model in every for v in model.rows["unigram_loss"] if math.isfinite(v)]
-    if column == "validation_loss" and unigram:
+    if unigram:
         seen.append(float(np.median(unigram)))
     low, high = (min(seen), max(seen)) if seen else (0.0, 1.0)
     room = 0.1 * (high - low or abs(high) or 1.0)
@@ -222,14 +198,13 @@ def _panel(axes: Axes, every: Sequence[Model], column: str, share: float) -> Non
     style.log_axis(axes, "x", first, last, _ticks(costs, last / first))
     axes.xaxis.set_major_formatter(lambda value, _: flops_text(value))
     axes.set_xlabel("training FLOPs, 6·N·D")
-    if column == "validation_loss" and unigram:
+    if unigram:
         style.reference(axes, float(np.median(unigram)), "unigram loss")
-    edge = 0.95 if column == "validation_loss" else 0.05
     bottom, top = axes.get_ylim()
-    heights = [(v - bottom) / (top - bottom) if math.isfinite(v) else edge for v in values]
+    heights = [(v - bottom) / (top - bottom) if math.isfinite(v) else 0.95 for v in values]
     for model, own, height in zip(every, drawable, heights, strict=True):
         _point(axes, model, own, height)
-    line = (float(np.median(unigram)) - bottom) / (top - bottom) if column == "validation_loss" and unigram else -1.0
+    line = (float(np.median(unigram)) - bottom) / (top - bottom) if unigram else -1.0
     wanted = [line + 0.045 if abs(height - line) < 0.04 else height for height in heights]  # beside its line
     chosen = points.evenly(sorted(range(len(every)), key=lambda i: wanted[i]), NAMED)
     spots = spread([wanted[i] for i in chosen], 0.066)

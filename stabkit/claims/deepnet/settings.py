@@ -1,4 +1,5 @@
-"""What DeepNet says of larger rates, batches and widths (§5, Fig. 7; §7, Table 6; §8, Table 7)."""
+"""What DeepNet says of quality by depth (§5, Fig. 6, Table 2), and of larger rates, batches and widths (§5, Fig. 7; §7,
+Table 6; §8, Table 7)."""
 
 from __future__ import annotations
 
@@ -6,11 +7,25 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from stabkit.claims.base import Claim, Measurement, Spot, at_least, share_claim
-from stabkit.claims.evidence import JUDGED, MARGIN, ClaimCell, cells, depth_of, groups, measured, trains
-from stabkit.claims.quality import above_own_unigram, gained, published
+from stabkit.claims.base import Claim, Measurement, Spot, Tell, at_least, share_claim
+from stabkit.claims.evidence import (
+    JUDGED,
+    LONG,
+    MARGIN,
+    SHORT,
+    ClaimCell,
+    cells,
+    deeper_than,
+    depth_of,
+    groups,
+    loss,
+    measured,
+    trains,
+)
 from stabkit.figures.ablation import robustness
 from stabkit.figures.shared.comparison import Condition, variants
+from stabkit.figures.shared.depth_fit import JOINED, Stacks, shape_of
+from stabkit.figures.shared.words import short
 from stabkit.storage.store import Run
 
 if TYPE_CHECKING:
@@ -19,11 +34,25 @@ if TYPE_CHECKING:
 D = "deepnorm"
 BASELINES = ("post-ln", "pre-ln", "normformer")
 NO_WARMUP = "--steps 250 --warmup 0"
+gained = Tell(lambda value: f"{'+' if value >= 0 else '−'}{short(abs(value))}")
+"""`+0.13`: how much better."""
+
+
+def deeper(runs: Sequence[Run]) -> list[Measurement]:
+    """DeepNorm at each depth against the next shallower one, of those at which every seed trains."""
+    lines: dict[tuple[Condition, Stacks], list[ClaimCell]] = {}
+    for cell in cells(runs):
+        shape = shape_of(cell.encoder_layers, cell.decoder_layers)[0]
+        if shape in JOINED and D in cell.runs and all(map(trains, cell.of(D))):
+            lines.setdefault((cell.condition, shape), []).append(cell)
+    return [
+        deeper_than(deep, shallow, D) for line in lines.values() for shallow, deep in zip(line, line[1:], strict=False)
+    ]
 
 
 def _axes(runs: Sequence[Run]) -> Iterator[tuple[str, str, pd.DataFrame]]:
     """(axis, condition, DeepNorm's runs) for every setting that was varied by itself."""
-    kept = published(runs)
+    kept = [run for _, own in groups(runs) for run in own]
     frame = robustness.select(kept)
     group = frame[frame["run"].map(variants(kept)) == D]
     for (axis, _, condition), rows in group.groupby(["axis", "depth", "condition"], sort=False):
@@ -54,7 +83,7 @@ def larger(runs: Sequence[Run]) -> list[Measurement]:
         seeds = sorted(set(ends[0]) & set(ends[1]))
         values = {}
         for seed in seeds:
-            high, low = (_finite(above_own_unigram(end[seed])) for end in ends)
+            high, low = (_above_unigram(end[seed]) for end in ends)
             if math.isfinite(low):
                 values[seed] = low - high
         if values:
@@ -65,7 +94,10 @@ def larger(runs: Sequence[Run]) -> list[Measurement]:
     return measurements
 
 
-def _finite(value: float) -> float:
+def _above_unigram(run: Run) -> float:
+    """The validation loss less that of the best constant predictor on the same text: sizes of batches cut the
+    validation text differently, and this takes out how hard each piece is. Infinite where it is not finite."""
+    value = loss(run) - run.outcome.unigram_loss
     return value if math.isfinite(value) else math.inf
 
 
@@ -103,6 +135,20 @@ def _second_trains(run: Run, other: Run) -> bool:
 
 
 CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        key="deeper-deepnorm",
+        sentence="DeepNorm's performance keeps improving as the model goes deeper.",
+        source="DeepNet §5, Fig. 6 and Table 2",
+        weight="central",
+        test=f"how much lower DeepNorm's validation loss is at each depth than at the next shallower one; {LONG}",
+        threshold=at_least(0.0, "the paper says better"),
+        scale="difference",
+        tell=gained,
+        find=deeper,
+        needs="DeepNorm at two depths or more that trains",
+        command=f"stabkit sweep --models deepnorm --depths 6,18,50 {SHORT}",
+        methods=("deepnorm",),
+    ),
     share_claim(
         key="largest-settings",
         sentence="DeepNet can be trained without difficulty at the largest learning rate, batch and width.",

@@ -1,1 +1,0 @@
-"""Translations: BLEU, and which differences are more than chance."""
