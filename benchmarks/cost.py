@@ -19,8 +19,9 @@ from pathlib import Path
 import numpy as np
 
 from stabkit.kernels import products
+from stabkit.results.run import Run
 from stabkit.running import cost
-from stabkit.storage.store import Run, Store
+from stabkit.storage.store import Store
 
 GRIDS = (
     "--depths 3,6,18,40 --models post-ln,deepnorm --steps 10 --max-tokens 128,512",

@@ -39,8 +39,8 @@ if TYPE_CHECKING:
         SweepResult,
         TransferResult,
     )
+    from stabkit.results.run import Run
     from stabkit.running.request import Request
-    from stabkit.storage.store import Run
 
 Names = str | Sequence[str]
 Wholes = str | int | Sequence[int]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from stabkit.figures.shared.words import short
 from stabkit.results.intervals import Interval
+from stabkit.words import short
 
 
 def with_interval(number: Interval | None, digits: int = 2, *, signed: bool = False) -> str:

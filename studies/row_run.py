@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, cast
 
-from stabkit.figures.shared.once import Runs
 from stabkit.results.chain import Chain
 from stabkit.results.forecast.measured import Measured
+from stabkit.results.once import Runs
 from stabkit.results.outcome import Outcome, Word
 from stabkit.results.profile import Profile
 from stabkit.results.records import Table

@@ -15,11 +15,12 @@ from typing import Any
 
 from stabkit import api
 from stabkit.options import lines
+from stabkit.results.run import Run
 from stabkit.running import cost, execute
 from stabkit.running.request import Request
 from stabkit.spec import RunSpec
 from stabkit.storage.folder import write_file
-from stabkit.storage.store import Run, Store
+from stabkit.storage.store import Store
 from studies import ladder
 from studies.rows import AXES, StudyRow, UnreadableRows, from_csv, row, to_csv
 

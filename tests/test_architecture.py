@@ -35,9 +35,9 @@ with contextlib.redirect_stdout(io.StringIO()) as shown, contextlib.suppress(Sys
 assert "sweep" in shown.getvalue()
 load("help")
 load("tasks", "stabkit.tasks")
-load("storage and results", "stabkit.storage", "stabkit.results", "stabkit.quality.job")
+load("storage", "stabkit.storage", "stabkit.wording.chain", "stabkit.results.own", "stabkit.quality.job")
 load("plans", "stabkit.running.execute", "stabkit.options.landscape", "stabkit.surface.directions")
-load("claims", "stabkit.claims")
+load("claims", "stabkit.results", "stabkit.claims")
 load("figures and report", "stabkit.figures", "stabkit.report")
 import stabkit
 stabkit.loss_surface
@@ -51,7 +51,7 @@ def test_what_reads_results_never_imports_torch_and_help_imports_nothing_heavy()
     done = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, check=True)
     loaded = {stage: set(heavy) for stage, heavy in json.loads(done.stdout).items()}
     assert loaded["the door"] == loaded["help"] == set()
-    assert loaded["tasks"] == loaded["storage and results"] == {"numpy"}
+    assert loaded["tasks"] == loaded["storage"] == {"numpy"}
     assert loaded["plans"] == {"numpy"}
     assert not loaded["claims"] & {"torch", "matplotlib.pyplot", "sacrebleu"}
     assert not loaded["figures and report"] & {"torch", "matplotlib.pyplot", "sacrebleu", "sentencepiece"}

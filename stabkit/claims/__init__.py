@@ -13,11 +13,11 @@ from stabkit.claims import admin
 from stabkit.claims.base import ORDER, WEIGHTS, Claim, Finding
 from stabkit.claims.deepnet import ablation, chain, depth, settings, slope, surfaces, table1, update
 from stabkit.claims.verdict import judge
-from stabkit.figures.shared.comparison import trained
-from stabkit.figures.shared.once import Runs
-from stabkit.figures.shared.surfaces import Landscape
-from stabkit.storage.store import Run
-from stabkit.storage.surfaces import Surface
+from stabkit.results.conditions import trained
+from stabkit.results.landscape import Landscape
+from stabkit.results.once import Runs
+from stabkit.results.run import Run
+from stabkit.results.surface import Surface
 
 __all__ = ["CLAIMS", "EVERY", "OF_STEPS", "OF_SURFACES", "Finding", "findings"]
 

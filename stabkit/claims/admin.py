@@ -43,14 +43,14 @@ from stabkit.claims.evidence import (
     too_short,
     trains,
 )
-from stabkit.figures.shared import share
-from stabkit.figures.shared.comparison import Condition
-from stabkit.figures.shared.numbers import centre
-from stabkit.figures.shared.points import LOWEST
-from stabkit.figures.shared.words import short
+from stabkit.results import share
+from stabkit.results.conditions import Condition
 from stabkit.results.outcome import AT_UNIGRAM, VANISHED
+from stabkit.results.points import LOWEST
+from stabkit.results.readings import centre
+from stabkit.results.run import Run
 from stabkit.results.sites import main_sites
-from stabkit.storage.store import Run
+from stabkit.words import short
 
 P, ADMIN, PRE = "post-ln", "admin", "pre-ln"
 DEEP, DEEPEST = 18, 60

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal
 
-from stabkit.figures.shared.comparison import Condition
-from stabkit.figures.shared.words import listed, short
+from stabkit.results.conditions import Condition
 from stabkit.spec import depth_text
+from stabkit.words import listed, short
 
 Verdict = Literal["holds", "fails", "mixed", "undecided", "out of reach", "untested"]
 ORDER: tuple[Verdict, ...] = ("holds", "mixed", "fails", "undecided", "out of reach", "untested")

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from stabkit.claims.base import ClaimPart, Measurement, Spot, Threshold, at_depth, power_of_n
-from stabkit.figures.shared import depth_fit
-from stabkit.figures.shared.comparison import (
+from stabkit.methods.blocks import name_of
+from stabkit.results import update_fit as depth_fit
+from stabkit.results.conditions import (
     OWN_AXES,
     Condition,
     Shown,
@@ -27,12 +28,11 @@ from stabkit.figures.shared.comparison import (
     setting,
     shown,
 )
-from stabkit.figures.shared.numbers import centre, series, value_at
-from stabkit.figures.shared.once import once
-from stabkit.figures.shared.words import listed, short
-from stabkit.methods.blocks import name_of
+from stabkit.results.once import once
+from stabkit.results.readings import centre, series, value_at
+from stabkit.results.run import Run
 from stabkit.spec import RunSpec, depth_text
-from stabkit.storage.store import Run
+from stabkit.words import listed, short
 
 Number = Callable[[Run], float]
 Find = Callable[[Sequence[Run]], list[Measurement]]

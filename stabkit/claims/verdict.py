@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from stabkit.claims.base import Claim, ClaimPart, ClaimPlace, Finding, Measurement, Scale, Threshold, Verdict
-from stabkit.figures.shared.numbers import centre
-from stabkit.figures.shared.words import short
 from stabkit.results import intervals
+from stabkit.results.readings import centre
+from stabkit.words import short
 
 ELSEWHERE = 2.0
 """Seeds may lie farther apart at a depth, rate or batch where nobody has measured it."""

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 from rich.console import Console, ConsoleOptions, RenderResult
 
 from stabkit.cli import console
-from stabkit.figures.shared.comparison import conditions, depth_rank, method_label
-from stabkit.figures.shared.words import listed
 from stabkit.report.verdict import legend
 from stabkit.report.verdict.matrix import matrix
+from stabkit.results.conditions import conditions, depth_rank, method_label
 from stabkit.results.forecast.model import WARMUP
+from stabkit.results.run import Run
 from stabkit.running.executors.base import Lost
 from stabkit.spec import RunSpec
-from stabkit.storage.store import Run
+from stabkit.words import listed
 
 if TYPE_CHECKING:
     from stabkit.results.forecast.model import Forecast

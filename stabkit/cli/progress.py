@@ -15,10 +15,10 @@ from rich.markup import escape
 from stabkit.cli import console
 from stabkit.cli.console import err, note, plain, warn
 from stabkit.errors import StabkitError
-from stabkit.figures.shared.words import listed
 from stabkit.paper.item import Item
 from stabkit.report.json_document import seconds_a_step
 from stabkit.results.records import lacking
+from stabkit.results.run import Run
 from stabkit.running import cost
 from stabkit.running.executors.base import Lost, Tell
 from stabkit.running.plan import Plan
@@ -26,7 +26,7 @@ from stabkit.running.probes import ProbedCell, ProbeSpec
 from stabkit.running.trials import TrialSpec, TriedModel
 from stabkit.running.work import Event
 from stabkit.spec import SHORTEST_JUDGED, RunSpec
-from stabkit.storage.store import Run
+from stabkit.words import listed
 
 
 class Screen:

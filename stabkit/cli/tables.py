@@ -9,19 +9,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stabkit.cli import console
-from stabkit.figures.shared.comparison import shown
-from stabkit.figures.shared.numbers import centre
-from stabkit.figures.shared.points import LOWEST
-from stabkit.figures.shared.words import listed, percent, short
 from stabkit.report.html import counted
 from stabkit.report.verdict import legend
+from stabkit.results.conditions import shown
 from stabkit.results.outcome import VANISHED, Risk
-from stabkit.storage.store import Run
+from stabkit.results.points import LOWEST
+from stabkit.results.readings import centre
+from stabkit.results.run import Run
+from stabkit.storage.translations import of_run
+from stabkit.words import listed, percent, short
 
 if TYPE_CHECKING:
     from stabkit.report.summary import Summary
     from stabkit.report.verdict.matrix import VerdictCell
-    from stabkit.storage.surfaces import Surface
+    from stabkit.results.surface import Surface
 
 COLOURS: Mapping[str, str] = {"trains": "green", "stuck": "red", "diverged": "bold red", "failed": "magenta"}
 
@@ -112,7 +113,7 @@ def last(summary: Summary, page: Path, following: str) -> None:
 
 def quality(runs: Sequence[Run]) -> None:
     """BLEU of every run that was translated; nothing where none was."""
-    translated = [(placed, one) for placed in shown(runs) for one in placed.run.translations]
+    translated = [(placed, one) for placed in shown(runs) for one in of_run(placed.run)]
     if not translated:
         return
     rows = [
@@ -142,8 +143,8 @@ def _colour(cell: VerdictCell) -> str:
 
 def roughness(runs: Sequence[Run], surfaces: Sequence[Surface]) -> None:
     """How rough the cuts are, ruler by ruler and method by method."""
-    from stabkit.figures.shared.surfaces import Landscape
     from stabkit.figures.surfaces import cuts
+    from stabkit.results.landscape import Landscape
 
     frame = cuts.select(Landscape(runs, surfaces))
     if frame.empty:

@@ -24,8 +24,8 @@ from stabkit.figures.depth import (
 )
 from stabkit.figures.methods import perplexity, table1
 from stabkit.figures.picture import Picture, RunPicture
-from stabkit.figures.shared.surfaces import Landscape
 from stabkit.figures.surfaces import cuts, landscape, path_plane, surface3d
+from stabkit.results.landscape import Landscape
 from stabkit.results.own.coordinates import Coordinates
 from stabkit.results.transfer import Transfer
 

@@ -20,16 +20,15 @@ from numpy.typing import NDArray
 from stabkit.figures.drawing import style
 from stabkit.figures.drawing.line_ends import End, label_ends
 from stabkit.figures.picture import Note, Picture
-from stabkit.figures.shared.points import drawable_rows, evenly
-from stabkit.figures.shared.words import short
 from stabkit.results.depth_fit import geometric
 from stabkit.results.outcome import LOST, SEEN_LOST
 from stabkit.results.own.cell import ModelCell
 from stabkit.results.own.judged import Judged
 from stabkit.results.own.link import NAMES
 from stabkit.results.own.measured import EVERY, RAMP, SILENT, TOP, ramp_information
-from stabkit.results.words import scientific
+from stabkit.results.points import drawable_rows, evenly
 from stabkit.wording import chain
+from stabkit.words import scientific, short
 
 if TYPE_CHECKING:
     from stabkit.storage.watched import Watched

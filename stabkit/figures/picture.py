@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
 from stabkit.figures.drawing import style
-from stabkit.storage.store import Run
+from stabkit.results.run import Run
 
 if TYPE_CHECKING:
     import pandas as pd

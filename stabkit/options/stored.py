@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from stabkit.errors import UsageError, nearest
-from stabkit.storage.store import Run, Store
+from stabkit.results.run import Run
+from stabkit.storage.store import Store
 from stabkit.storage.watched import Watched, WatchShelf
 
 

@@ -17,8 +17,6 @@ import numpy as np
 from stabkit.claims import Finding
 from stabkit.claims.base import ORDER
 from stabkit.figures.drawing import style
-from stabkit.figures.shared.numbers import reference_step
-from stabkit.figures.shared.words import several
 from stabkit.paper.item import Item
 from stabkit.paper.items import BY_KEY, NOT_HERE
 from stabkit.paper.part import Part
@@ -26,9 +24,10 @@ from stabkit.paper.section import brief, of_part
 from stabkit.report import provenance
 from stabkit.report.frame import shell, template
 from stabkit.report.html import chain_rows, counted, group_switches, switches
-from stabkit.results.words import fitting
+from stabkit.results.readings import reference_step
+from stabkit.results.run import Run
 from stabkit.storage.folder import write_file
-from stabkit.storage.store import Run
+from stabkit.words import fitting, several
 
 ASSETS = Path(__file__).parent / "assets"
 TITLE = "Which figures and tables of the papers reproduce?"

@@ -8,9 +8,9 @@ from functools import cached_property
 
 from stabkit.claims import Finding, findings
 from stabkit.paper.item import Item
+from stabkit.results.run import Run
+from stabkit.results.surface import Surface
 from stabkit.spec import RunSpec
-from stabkit.storage.store import Run
-from stabkit.storage.surfaces import Surface
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -19,11 +19,13 @@ from stabkit.paper.items import ITEMS
 from stabkit.paper.part import Part
 from stabkit.paper.plan import Asked, Piece, Step
 from stabkit.results import surface, translation
+from stabkit.results.run import Run
+from stabkit.results.surface import Surface
 from stabkit.running import cost, execute
 from stabkit.spec import RunSpec
 from stabkit.storage.shelf import Shelf
-from stabkit.storage.store import Run, Store
-from stabkit.storage.surfaces import SURFACE, Surface
+from stabkit.storage.store import Store
+from stabkit.storage.surfaces import SURFACE
 from stabkit.storage.translations import TRANSLATION
 
 

@@ -13,14 +13,15 @@ from stabkit.claims import Finding
 from stabkit.claims.base import ORDER, WEIGHTS
 from stabkit.figures.catalogue import FIGURES, SURFACES
 from stabkit.figures.picture import Picture
-from stabkit.figures.shared.surfaces import Landscape
-from stabkit.figures.shared.words import plain
 from stabkit.paper.part import Part
 from stabkit.report import order, provenance
 from stabkit.report.cards import Card, card
 from stabkit.report.html import counted
 from stabkit.report.order import source
 from stabkit.report.verdict.headline import headline
+from stabkit.results.landscape import Landscape
+from stabkit.storage.translations import of_run
+from stabkit.words import plain
 
 BRIEF = 150
 """Signs of what stands beside a sentence; the folded table has all."""
@@ -109,7 +110,7 @@ def _texts(part: Part) -> str:
     """What was learnt, and the BLEU of an item that asks for it."""
     tasks = {run.spec.task for run in part.runs}
     translates = any("--bleu" in command for command in part.commands)
-    scores = [one.score.bleu for run in part.runs for one in run.translations if translates]
+    scores = [one.score.bleu for run in part.runs for one in of_run(run) if translates]
     names = [f"{plain(task.name)}, vocabulary {task.vocab}" for task in sorted(tasks, key=lambda task: task.name)]
     names = list(dict.fromkeys(names))
     return "; ".join([*names, *([f"BLEU {min(scores):.1f} to {max(scores):.1f}"] if scores else [])])

@@ -17,8 +17,8 @@ from markupsafe import Markup
 from stabkit.figures.drawing import svg
 from stabkit.figures.drawing.style import EmptyFigure
 from stabkit.figures.picture import Mark, Note, Picture, Room
-from stabkit.figures.shared.points import evenly
-from stabkit.figures.shared.words import listed, short
+from stabkit.results.points import evenly
+from stabkit.words import listed, short
 
 Source = TypeVar("Source")
 

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from stabkit.results.run import Run
 from stabkit.spec import RunSpec
 from stabkit.storage.folder import write_file
-from stabkit.storage.store import Run
 
 if TYPE_CHECKING:
     from stabkit.report.summary import Summary
-    from stabkit.storage.surfaces import Surface
+    from stabkit.results.surface import Surface
 
 
 MOST_DEPTHS, MOST_METHODS = 4, 3

@@ -18,10 +18,10 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup, escape
 
-from stabkit.figures.shared.words import plain, short
 from stabkit.storage import locks
 from stabkit.storage.folder import write_file
 from stabkit.version import __version__
+from stabkit.words import plain, short
 
 ASSETS = Path(__file__).parent / "assets"
 

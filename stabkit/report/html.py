@@ -18,9 +18,6 @@ from stabkit.claims.base import ORDER
 from stabkit.figures.chain import chain_order
 from stabkit.figures.depth import slope
 from stabkit.figures.drawing import style
-from stabkit.figures.shared.comparison import GROUPS, method_group, shown
-from stabkit.figures.shared.numbers import chain, reference_step, update_at
-from stabkit.figures.shared.words import number, percent, plain, short
 from stabkit.methods import label_of
 from stabkit.report import order, provenance
 from stabkit.report.frame import ASSETS, shell, template
@@ -30,9 +27,13 @@ from stabkit.report.verdict import answer, legend, panel, sparks
 from stabkit.report.verdict.forecast_outcome import forecast_outcome
 from stabkit.report.verdict.headline import in_short, mixing, separation
 from stabkit.report.verdict.matrix import OUTCOMES, Matrix
+from stabkit.results.conditions import GROUPS, method_group, shown
+from stabkit.results.readings import chain, reference_step, update_at
 from stabkit.results.records import lacking
+from stabkit.results.run import Run
 from stabkit.spec import RunSpec
-from stabkit.storage.store import Run
+from stabkit.storage.translations import of_run
+from stabkit.words import number, percent, plain, short
 
 CHAIN = (
     ("update_first", "‖ΔF‖, step 1"),
@@ -204,7 +205,7 @@ def chain_rows(runs: Sequence[Run], step: int) -> list[Mapping[str, Any]]:
             "validation": short(each.run.outcome.validation_loss, 3),
             "perplexity": short(each.run.outcome.perplexity, 3),
             "accuracy": percent(each.run.outcome.token_accuracy),
-            "bleu": ", ".join(f"{one.score.bleu:.1f}" for one in each.run.translations),
+            "bleu": ", ".join(f"{one.score.bleu:.1f}" for one in of_run(each.run)),
             "each": _milliseconds(seconds_a_step(each.run)),
             "unigram": short(each.run.outcome.unigram_loss, 3),
             "parameters": _count(float(each.run.parameters)),

@@ -16,8 +16,9 @@ from stabkit.results.chain import Chain, gradient_ratio
 from stabkit.results.forecast.model import ForecastJson
 from stabkit.results.outcome import Word
 from stabkit.results.records import jsonable
+from stabkit.results.run import Run
 from stabkit.spec import RunSpec
-from stabkit.storage.store import Run
+from stabkit.storage.translations import of_run
 
 SCHEMA: Literal["stabkit/2"] = "stabkit/2"
 
@@ -173,6 +174,6 @@ def series(run: Run) -> RunJson:
                 "length_ratio": one.score.length_ratio,
                 "sentences": len(one.hypotheses),
             }
-            for one in run.translations
+            for one in of_run(run)
         ],
     }

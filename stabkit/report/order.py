@@ -14,12 +14,12 @@ from typing import Any
 from stabkit.figures.catalogue import FIGURES, SURFACES
 from stabkit.figures.picture import Picture, Room, RunPicture
 from stabkit.figures.probes import recorded
-from stabkit.figures.shared.comparison import trained
-from stabkit.figures.shared.once import Runs
-from stabkit.figures.shared.surfaces import Landscape
 from stabkit.report.cards import Card, card
-from stabkit.storage.store import Run
-from stabkit.storage.surfaces import Surface
+from stabkit.results.conditions import trained
+from stabkit.results.landscape import Landscape
+from stabkit.results.once import Runs
+from stabkit.results.run import Run
+from stabkit.results.surface import Surface
 
 FIRST = 3
 """Figures that stand open."""

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from stabkit import methods
-from stabkit.figures.shared.comparison import OWN_AXES, flat, method_label
-from stabkit.figures.shared.words import listed, number, plain
 from stabkit.methods import blocks
 from stabkit.methods.base import Recipe
-from stabkit.results.words import scientific
+from stabkit.results.conditions import OWN_AXES, flat, method_label
+from stabkit.results.run import Run
 from stabkit.spec import ModelConfig, Optimizer, RunSpec
-from stabkit.storage.store import Run
+from stabkit.words import listed, number, plain, scientific
 
 FINGERPRINT = (
     *("stabkit", "python", "torch", "numpy", "platform"),

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from stabkit.errors import warn
 from stabkit.results.own.coordinates import Coordinates
 from stabkit.results.own.judged import Judged
+from stabkit.results.run import Run
 from stabkit.running.execute import Listener, RequestResult
 from stabkit.running.executors.base import Lost, Tell
 from stabkit.running.plan import Done, Plan
@@ -25,7 +26,6 @@ from stabkit.running.probes import ProbedCell, ProbeRequest, ProbeSpec
 from stabkit.running.transfer import RatesSearched
 from stabkit.running.trials import TrialSpec, TriedModel
 from stabkit.spec import RunSpec
-from stabkit.storage.store import Run
 from stabkit.wording import chain
 
 if TYPE_CHECKING:
@@ -400,8 +400,8 @@ class ModelSurface(_Answered):
         """What `verdict` is made of."""
         import numpy as np
 
-        from stabkit.figures.shared.numbers import centre
-        from stabkit.figures.shared.words import percent, short
+        from stabkit.results.readings import centre
+        from stabkit.words import percent, short
 
         rough = [cut.roughness for cut in self.cuts]
         loss = self.surface.loss

@@ -7,9 +7,9 @@ from typing import Any
 
 import pandas as pd
 
-from stabkit.figures.shared.comparison import FACTS, shown
-from stabkit.figures.shared.numbers import lowest_ratio, reference_step, update_at
-from stabkit.storage.store import Run
+from stabkit.results.conditions import FACTS, shown
+from stabkit.results.readings import lowest_ratio, reference_step, update_at
+from stabkit.results.run import Run
 
 COLUMNS = (
     *FACTS,

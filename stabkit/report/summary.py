@@ -9,14 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from stabkit.claims import Finding, findings
-from stabkit.figures.shared.comparison import apart, trained
-from stabkit.figures.shared.once import Runs
 from stabkit.report.verdict.answer import answer
 from stabkit.report.verdict.headline import headline
 from stabkit.report.verdict.matrix import Matrix, matrix
+from stabkit.results.conditions import apart, trained
+from stabkit.results.once import Runs
+from stabkit.results.run import Run
+from stabkit.results.surface import Surface
 from stabkit.spec import RunSpec
-from stabkit.storage.store import Run
-from stabkit.storage.surfaces import Surface
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

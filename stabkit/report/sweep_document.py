@@ -12,10 +12,9 @@ from stabkit.claims.base import ClaimPlace, Threshold, Verdict, Weight
 from stabkit.report.json_document import SCHEMA, Document, FactsOfRun, RunJson, facts, series
 from stabkit.report.verdict import legend
 from stabkit.report.verdict.matrix import Matrix
-from stabkit.results.surface import SurfaceSpec
+from stabkit.results.run import Run
+from stabkit.results.surface import Surface, SurfaceSpec
 from stabkit.spec import RunSpec
-from stabkit.storage.store import Run
-from stabkit.storage.surfaces import Surface
 from stabkit.surface.roughness import curvature, negative_curvature, roughness
 
 if TYPE_CHECKING:

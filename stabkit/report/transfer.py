@@ -10,14 +10,13 @@ from typing import NamedTuple
 import numpy as np
 
 from stabkit.figures.depth.transfer import PICTURE
-from stabkit.figures.shared.words import percent, plain, short
 from stabkit.report.cards import card
 from stabkit.report.frame import ASSETS, once, shell, template
 from stabkit.results.intervals import Interval
 from stabkit.results.transfer import Transfer, Verdict
 from stabkit.results.valley import Valley
-from stabkit.results.words import fitting, scientific
 from stabkit.running.transfer import RatesSearched
+from stabkit.words import fitting, percent, plain, scientific, short
 
 TITLE = "Does the learning rate carry over?"
 HIGHEST = "Which learning rate is still stable?"

@@ -7,11 +7,16 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cache
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from stabkit.spec import RUN_ID, canonical, sparse, within
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 Normalise = Literal["filter", "layer", "model", "none"]
 NORMALISATIONS: tuple[Normalise, ...] = ("filter", "layer", "model", "none")
@@ -104,3 +109,26 @@ def from_json(value: Any) -> SurfaceSpec:
     if not within(value, spec.to_json()):
         raise ValueError("it holds keys or values that a surface does not have")
     return spec
+
+
+PATH = ("step", "a", "b", "outside", "loss", "projected")
+"""The path's columns: updates done, coordinates in the plane, share of the displacement outside it, loss at the
+snapshot's own weights, loss at its projection."""
+
+
+@dataclass(frozen=True)
+class Surface:
+    """One finished surface."""
+
+    spec: SurfaceSpec
+    loss: NDArray[np.float64]
+    """(b, a)."""
+    path: Mapping[str, NDArray[np.float64]]
+    """PATH's columns; empty where the path was not asked for."""
+    facts: Mapping[str, float]
+    """`explained_1`, `explained_2` of a path's plane; of another nothing."""
+    digest: str
+
+    @property
+    def surface_id(self) -> str:
+        return self.spec.surface_id

@@ -10,8 +10,8 @@ from stabkit import methods
 from stabkit.methods.base import Method, defined, sites
 from stabkit.methods.parts import resolved
 from stabkit.methods.wirings import wired
+from stabkit.results.run import Run
 from stabkit.spec import Norm, RunSpec, recorded_steps, snapshot_steps, validation_steps
-from stabkit.storage.store import Run
 
 GIGAFLOPS, OVERHEAD, LOGITS, BUILD, START = 110.0, 3.9e-5, 0.0, 5.3e-4, 0.022
 """What one core does on these small matrices; seconds that a pass takes beside for each sub-layer, and for each logit;

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from stabkit.errors import StoreError
-from stabkit.results.surface import SurfaceSpec
+from stabkit.results.run import Run
+from stabkit.results.surface import Surface, SurfaceSpec
 from stabkit.running import runs, surfaces, texts, translations
 from stabkit.running.executors.base import Lost, Tell
 from stabkit.running.plan import Plan, complete
@@ -19,8 +20,7 @@ from stabkit.running.request import Request, space
 from stabkit.spec import RunSpec
 from stabkit.storage import index
 from stabkit.storage.index import ListedRun
-from stabkit.storage.store import Run, Store, disk
-from stabkit.storage.surfaces import Surface
+from stabkit.storage.store import Store, disk
 
 MANY = 16
 """Stored runs from which on reading them takes long enough to be announced."""

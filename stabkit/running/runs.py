@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from stabkit.errors import StoreError
+from stabkit.results.run import Run
 from stabkit.running import cost, plan
 from stabkit.running.executors.base import Lost
 from stabkit.running.plan import Plan, Work
 from stabkit.running.work import Job
 from stabkit.spec import RunSpec
-from stabkit.storage.store import Run, Store
+from stabkit.storage.store import Store
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from stabkit.errors import UsageError
-from stabkit.results.surface import At, Engine, Normalise, PathPlane, Plane, SurfaceSpec
+from stabkit.results.run import Run
+from stabkit.results.surface import At, Engine, Normalise, PathPlane, Plane, Surface, SurfaceSpec
 from stabkit.running import plan
 from stabkit.running.plan import Plan, Work
 from stabkit.running.work import Job
 from stabkit.storage import weights
 from stabkit.storage.shelf import Shelf
-from stabkit.storage.store import Run
-from stabkit.storage.surfaces import SURFACE, Surface, Tiles
+from stabkit.storage.surfaces import SURFACE, Tiles
 from stabkit.surface import directions, tiles
 from stabkit.version import __version__
 

@@ -13,12 +13,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from stabkit.results.run import Run
 from stabkit.results.transfer import Transfer
 from stabkit.results.valley import REACH, Axis, Trial, Valley
 from stabkit.running import cost, execute
 from stabkit.running.request import Request
 from stabkit.spec import RunSpec
-from stabkit.storage.store import Run, Store
+from stabkit.storage.store import Store
 
 WALK = 5
 """Runs of a seed's walk up, about."""

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from stabkit.results.run import Run
 from stabkit.results.translation import Search, TranslationSpec
 from stabkit.running import plan
 from stabkit.running.plan import Plan, Work
 from stabkit.storage.shelf import Shelf
-from stabkit.storage.store import Run
 from stabkit.storage.translations import TRANSLATION, Translation
 
 

@@ -17,7 +17,8 @@ from itertools import islice
 from typing import Literal, Protocol, TextIO
 
 from stabkit.results.records import Table, jsonable
-from stabkit.storage.store import Run
+from stabkit.results.run import Run
+from stabkit.storage.translations import of_run
 
 KINDS = ("csv", "jsonl", "parquet")
 COLUMNS = ("run", "step", "probe", "site", "value")
@@ -69,7 +70,7 @@ def rows(runs: Sequence[HasRecords]) -> Iterator[Row]:
 def sentences(runs: Sequence[Run]) -> Iterator[Row]:
     """Every translated sentence beside its reference, in the order of runs, searches and lines."""
     for run in runs:
-        for translation in run.translations:
+        for translation in of_run(run):
             search = translation.spec.search
             for line, pair in enumerate(zip(translation.hypotheses, translation.references, strict=True), start=1):
                 yield run.run_id, search.beam, search.length_penalty, line, *pair

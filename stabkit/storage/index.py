@@ -20,8 +20,9 @@ from pathlib import Path
 from stabkit import results, spec
 from stabkit.errors import StabkitError
 from stabkit.results.records import jsonable
+from stabkit.results.run import Run
 from stabkit.storage import folder
-from stabkit.storage.store import Run, Store
+from stabkit.storage.store import Store
 
 NAME = ".index.json"
 LONGEST = 200_000_000

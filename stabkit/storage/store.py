@@ -21,8 +21,7 @@ import shutil
 import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,83 +31,19 @@ from numpy.typing import NDArray
 from stabkit import methods, spec
 from stabkit.errors import StoreError
 from stabkit.results import outcome as outcomes
-from stabkit.results import records, sites
-from stabkit.results.forecast import model as forecasts
-from stabkit.results.forecast.measured import Measured, measure
-from stabkit.results.forecast.model import Forecast
-from stabkit.results.outcome import Outcome
-from stabkit.results.profile import Profile, profile
+from stabkit.results import records
 from stabkit.results.records import Table
+from stabkit.results.run import Run
 from stabkit.spec import ALGO_VERSION, RunSpec, recorded_steps, snapshot_steps
-from stabkit.storage import folder, locks, translations
+from stabkit.storage import folder, locks
 from stabkit.storage.folder import CorruptFolder, write_file
 from stabkit.storage.shelf import FolderKind, Shelf, check_name
-from stabkit.storage.translations import Translation
 
 FILES = ("spec.json", "outcome.json", "records.npz", "weights.safetensors", "environment.json")
 OWN = "own.json"
 """{sha256: text} of the files of methods and probes of the user's own, in the folder of a run that has any."""
 FIXED = 64_000_000
 """Bytes on top of what a file is expected to have before it is taken for one that is not ours."""
-
-
-@dataclass(frozen=True)
-class Run:
-    """One finished run, read back."""
-
-    path: Path
-    spec: RunSpec
-    kept: outcomes.Kept
-    records: Mapping[str, Table]
-    """Every table that today's probes can be compared with; others are left out (`lacks`)."""
-    environment: Mapping[str, Any]
-    digest: str
-    texts: Mapping[str, str] = field(default_factory=dict)
-    """{sha256: text} of its method's and probes' files, where they are the user's own: to be shown, never run."""
-
-    @property
-    def run_id(self) -> str:
-        return self.path.name
-
-    @cached_property
-    def outcome(self) -> Outcome:
-        """How it ended, by today's rule: judged from its records whenever it is read."""
-        unigram = float(self.kept["unigram_loss"])
-        return outcomes.judge(self.records, unigram=unigram, warmup=self.spec.train.warmup)
-
-    @property
-    def parameters(self) -> int:
-        """How many its model holds."""
-        return self.kept["parameters"]
-
-    @cached_property
-    def forecast(self) -> Forecast | None:
-        """What its updates 0 to 16 say of how it ends; None where it has fewer or had diverged by then."""
-        return forecasts.forecast(self.records, self.spec, float(self.kept["unigram_loss"]))
-
-    @cached_property
-    def measured(self) -> Measured | None:
-        """The numbers of its updates 0 to 16; None where it has fewer or had diverged by then."""
-        return measure(self.records, float(self.kept["unigram_loss"]))
-
-    @cached_property
-    def profile(self) -> Profile | None:
-        """How it lies over its depth where it is judged; None where it ended before."""
-        return profile(self.records, self.spec.expected_steps)
-
-    @cached_property
-    def lacks(self) -> tuple[str, ...]:
-        """The probes that it was stored without, or with in a version that is not today's."""
-        return tuple(row.name for row in sites.PROBES if row.of_all and row.name not in self.records)
-
-    @cached_property
-    def translations(self) -> tuple[Translation, ...]:
-        """What this run made of the held-out sentences, a search each; nothing where none was asked for."""
-        return translations.of_run(self.path.parent.parent, self.run_id, self.digest)
-
-    @property
-    def weights_path(self) -> Path:
-        return self.path / "weights.safetensors"
 
 
 def disk(run_spec: RunSpec) -> int:

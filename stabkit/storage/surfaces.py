@@ -20,36 +20,15 @@ from numpy.typing import NDArray
 from stabkit.errors import StoreError
 from stabkit.results import surface as specs
 from stabkit.results.records import unpacked
-from stabkit.results.surface import SURFACE_VERSION, SurfaceSpec
+from stabkit.results.surface import PATH, SURFACE_VERSION, Surface, SurfaceSpec
 from stabkit.storage import folder
 from stabkit.storage.folder import CorruptFolder
 from stabkit.storage.shelf import FolderKind, Shelf, check_name
 
 FILES = {"spec.json": folder.SMALL, "surface.npz": folder.LARGEST, "environment.json": folder.SMALL}
 """Of a surface of a million points surface.npz takes eight million bytes."""
-PATH = ("step", "a", "b", "outside", "loss", "projected")
-"""The path's columns: updates done, coordinates in the plane, share of the displacement outside it, loss at the
-snapshot's own weights, loss at its projection."""
 
 Arrays = dict[str, NDArray[np.float64]]
-
-
-@dataclass(frozen=True)
-class Surface:
-    """One finished surface."""
-
-    spec: SurfaceSpec
-    loss: NDArray[np.float64]
-    """(b, a)."""
-    path: Mapping[str, NDArray[np.float64]]
-    """PATH's columns; empty where the path was not asked for."""
-    facts: Mapping[str, float]
-    """`explained_1`, `explained_2` of a path's plane; of another nothing."""
-    digest: str
-
-    @property
-    def surface_id(self) -> str:
-        return self.spec.surface_id
 
 
 def parse(path: Path, files: Mapping[str, bytes], digest: str) -> Surface:

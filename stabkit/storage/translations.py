@@ -14,6 +14,7 @@ from typing import Any
 
 from stabkit.errors import StoreError
 from stabkit.results import translation as specs
+from stabkit.results.run import Run
 from stabkit.results.translation import TRANSLATION_VERSION, Score, TranslationSpec
 from stabkit.storage import folder
 from stabkit.storage.shelf import FolderKind, Shelf, check_name
@@ -79,14 +80,14 @@ TRANSLATION = FolderKind(
 )
 
 
-def of_run(out: Path, run_id: str, digest: str) -> tuple[Translation, ...]:
-    """Every sound translation by the weights of a run of this digest."""
-    shelf, translations = Shelf(TRANSLATION, out), []
-    for name in shelf.ids(f"{run_id}-beam"):
+def of_run(run: Run) -> tuple[Translation, ...]:
+    """What a run made of the held-out sentences, a search each: every sound translation by its weights."""
+    shelf, translations = Shelf(TRANSLATION, run.path.parent.parent), []
+    for name in shelf.ids(f"{run.run_id}-beam"):
         try:
             translation = shelf.load(name)
         except StoreError:  # `runs verify` reports it; the command that needs it translates again
             continue
-        if translation.spec.digest == digest:
+        if translation.spec.digest == run.digest:
             translations.append(translation)
     return tuple(translations)

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stabkit.errors import UsageError
+from stabkit.results.run import Run
 from stabkit.storage.folder import CorruptFolder
-from stabkit.storage.store import Run
 
 Vector = NDArray[np.float64]
 SNAPSHOT = "theta@"

@@ -15,12 +15,13 @@ import numpy as np
 
 from stabkit.errors import UsageError
 from stabkit.results import surface as specs
-from stabkit.results.surface import At, Plane, SurfaceSpec
+from stabkit.results.run import Run
+from stabkit.results.surface import PATH, At, Plane, SurfaceSpec
 from stabkit.spec import Kernels, canonical
 from stabkit.storage import weights
 from stabkit.storage.shelf import Shelf
-from stabkit.storage.store import Run, Store
-from stabkit.storage.surfaces import PATH, SURFACE, Tiles
+from stabkit.storage.store import Store
+from stabkit.storage.surfaces import SURFACE, Tiles
 from stabkit.surface import directions
 from stabkit.surface.directions import Layout, Vector
 

@@ -27,13 +27,13 @@ from stabkit.probes import PROBES, Pass, Probe
 from stabkit.probes.tools import own
 from stabkit.results.outcome import Outcome, judge, over
 from stabkit.results.records import Recorder, Table
+from stabkit.results.schedule import rate
 from stabkit.spec import Kernels, RunSpec, recorded_steps, snapshot_steps, validation_steps
 from stabkit.streams import key
 from stabkit.tasks.base import PAD, Batch, Task, unigram_loss
 from stabkit.training import factors
 from stabkit.training.optimizers import OPTIMIZERS
 from stabkit.training.optimizers.base import Optimizer
-from stabkit.training.schedule import rate
 from stabkit.training.state import VALIDATION, State, halt, resume
 
 Tell = Callable[[int, float], None]

@@ -8,7 +8,8 @@ from stabkit.results.line import too_few
 from stabkit.results.own.link import Ground, LinkVerdict
 from stabkit.results.own.measured import TOP
 from stabkit.results.own.verdict import SATURATED
-from stabkit.results.words import grows, law, share, times, updates, with_depth
+from stabkit.wording.laws import law, with_depth
+from stabkit.words import grows, share, times, updates
 
 NOTHING = 1e-6
 """Nats that scores tell of their input: less is nothing."""

@@ -20,10 +20,10 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from stabkit import methods
-from stabkit.figures.shared.words import short
 from stabkit.methods.groups import group_of
 from stabkit.results.forecast.links import FITTED
 from stabkit.results.forecast.logistic import Array, Logistic
+from stabkit.words import short
 from studies.forecast.holdouts import AXES, FAMILIES, fixed
 from studies.forecast.joined import Joined
 from studies.forecast.regression import RIDGE, features, fit, labels

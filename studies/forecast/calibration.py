@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from stabkit.figures.drawing import style
 from stabkit.figures.picture import Note, Picture
-from stabkit.figures.shared.words import percent, short
+from stabkit.words import percent, short
 from studies.forecast.evaluation import Evaluation
 
 COLUMNS = ("run", "low", "high", "said", "share", "from", "to", "forecasts", "runs", "within")

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from stabkit import methods
 from stabkit.figures.drawing import style
 from stabkit.figures.picture import Note, Picture
-from stabkit.figures.shared.words import short
+from stabkit.words import short
 from studies.forecast.evaluation import BOTH, Evaluation
 
 COLUMNS = ("run", "axis", "group", "n", "trained", "auc", "low", "high", "brier", "skill", "decided", "right")

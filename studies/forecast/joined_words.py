@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from stabkit import methods
-from stabkit.figures.shared.words import percent, several, short
+from stabkit.words import percent, several, short
 from studies.forecast.joined import Joined
 from studies.forecast.unseen import FAILED, TRUSTED, HeldOutRuns
 from studies.numbers import with_sign

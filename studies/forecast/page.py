@@ -16,12 +16,12 @@ import numpy as np
 from stabkit import methods
 from stabkit.figures.drawing import svg
 from stabkit.figures.picture import Picture
-from stabkit.figures.shared.words import percent, plain, short
 from stabkit.report.cards import card
 from stabkit.report.frame import shell, template
 from stabkit.results.forecast import logistic
 from stabkit.results.forecast.links import FITTED
 from stabkit.storage.folder import write_file
+from stabkit.words import percent, plain, short
 from studies.forecast import baselines, calibration, groups, joined_words, which_link, widths
 from studies.forecast.baselines import Baselines, Scheme
 from studies.forecast.evaluation import BOTH, LONGEST, Evaluation

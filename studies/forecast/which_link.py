@@ -18,9 +18,9 @@ from sklearn.metrics import roc_curve
 
 from stabkit.figures.drawing import style
 from stabkit.figures.picture import Note, Picture
-from stabkit.figures.shared.words import short
 from stabkit.results.forecast.links import FITTED, GONE, Link
 from stabkit.results.forecast.logistic import TINY, log
+from stabkit.words import short
 from studies.forecast.evaluation import Evaluation, Pooled
 
 ALL = "the forecast: gradient, rest and rate"

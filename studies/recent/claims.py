@@ -26,7 +26,7 @@ from stabkit.claims.base import (
 from stabkit.claims.evidence import MARGIN, ClaimCell, Find, fails, numbers, over_cells, shares, too_short, trains
 from stabkit.methods import label
 from stabkit.results.profile import Profile
-from stabkit.storage.store import Run
+from stabkit.results.run import Run
 
 LEAST_DEEP = 6
 """Layers from which on there is a depth to speak of."""

@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from stabkit.figures.drawing import lettering, style
-from stabkit.figures.shared.words import short
+from stabkit.words import short
 
 ROW, NAMES, GAP, TOP, BOTTOM = 0.26, 1.5, 0.2, 0.3, 0.75
 """Inches: of a method, for the names, between panels, above and below them."""

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from stabkit.figures.drawing import style
 from stabkit.figures.picture import Note, Picture
-from stabkit.figures.shared.words import short
+from stabkit.words import short
 from studies.ladder import written
 from studies.numbers import with_sign
 from studies.recent import dumbbells

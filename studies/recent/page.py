@@ -14,7 +14,6 @@ from stabkit.claims.base import ORDER, Finding
 from stabkit.claims.evidence import MARGIN
 from stabkit.claims.verdict import judge
 from stabkit.figures.drawing import style
-from stabkit.figures.shared.words import plain
 from stabkit.methods.blocks import BLOCKS
 from stabkit.methods.count import parameters
 from stabkit.methods.today import OUT
@@ -22,6 +21,7 @@ from stabkit.report.cards import card
 from stabkit.report.frame import shell, template
 from stabkit.spec import ModelConfig
 from stabkit.storage.folder import write_file
+from stabkit.words import plain
 from studies import row_run
 from studies.ladder import written
 from studies.markdown import finding_lines, table_lines

@@ -6,8 +6,7 @@ import math
 from collections.abc import Sequence
 
 from stabkit.claims.evidence import MARGIN
-from stabkit.figures.shared.words import several, short
-from stabkit.results.words import fitting
+from stabkit.words import fitting, several, short
 from studies.ladder import written
 from studies.numbers import with_interval, with_sign
 from studies.recent.design import OPTIMIZERS, SEEDED, STARTS

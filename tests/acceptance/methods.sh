@@ -31,7 +31,7 @@ block "an unknown name gets the nearest" bash -c "python3 '$root/dev.py' methods
 block "slope of one SGD step, ranked at every depth" bash -c "python3 '$root/dev.py' slope --depths 6,18,50 --out '$work/slope' --json --quiet >'$work/slope.json'"
 block "Post-LN at least ten times DeepNorm" check slope "$work/slope.json"
 block "in float32, 1e-4 and 1e-5 within 5 %" bash -c "python3 '$root/dev.py' slope --depths 6 --models post-ln,deepnorm --dtype float32 --out '$work/slope32' --quiet | grep -q 'agree'"
-block "R² of predicted against measured, Theorem 4" dev test tests/figures/shared/test_theorem.py tests/figures/depth/test_slope.py
+block "R² of predicted against measured, Theorem 4" dev test tests/results/test_theorem.py tests/figures/depth/test_slope.py
 # — 6 Folding back: a recipe
 block "exact to rounding in float64" dev test -m slow tests/test_recipes.py -k fold
 # — 7 Audit

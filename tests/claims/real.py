@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from stabkit.figures.shared.comparison import method_label
+from stabkit.results.conditions import method_label
 from stabkit.results.records import Table
+from stabkit.results.run import Run
 from stabkit.running import work
 from stabkit.spec import ModelConfig, RunSpec, TaskConfig, TrainConfig
-from stabkit.storage.store import Run, Store
+from stabkit.storage.store import Store
 from stabkit.tasks import objective
 from stabkit.tasks.synthetic import Synthetic
 from stabkit.training import train

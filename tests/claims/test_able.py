@@ -13,9 +13,8 @@ from stabkit.claims import CLAIMS, OF_STEPS, OF_SURFACES
 from stabkit.claims.base import Claim
 from stabkit.claims.deepnet import table1
 from stabkit.claims.verdict import judge
-from stabkit.figures.shared.surfaces import Landscape
-from stabkit.results.surface import At, Plane, SurfaceSpec
-from stabkit.storage.surfaces import Surface
+from stabkit.results.landscape import Landscape
+from stabkit.results.surface import At, Plane, Surface, SurfaceSpec
 from stabkit.surface import directions
 from tests.claims import real
 from tests.claims.real import ADMIN, INIT, PRE, D, P, Runs, changed, ending, longer, of, seeds, times

@@ -14,7 +14,7 @@ from stabkit.claims import CLAIMS, EVERY, OF_STEPS, findings
 from stabkit.claims.admin import PARTS
 from stabkit.claims.base import ORDER, WEIGHTS, Finding
 from stabkit.claims.verdict import judge
-from stabkit.storage.store import Run
+from stabkit.results.run import Run
 from tests.figures.fake_runs import ended, known, plausible, run, spec, step, sweep, table
 
 CLAIM = {claim.key: claim for claim in (*CLAIMS, *OF_STEPS)}

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from stabkit.claims import EVERY, verdict
 from stabkit.claims.base import MOST, Claim, ClaimPart, Finding, Measurement, Scale, Tell, at_depth, at_least, at_most
-from stabkit.figures.shared.comparison import Condition
+from stabkit.results.conditions import Condition
 from tests.conftest import examples
 
 LIMIT = at_least(2.0, "stabkit's choice: two-fold")

@@ -18,9 +18,9 @@ from stabkit.quality.job import score
 from stabkit.results.chain import Chain
 from stabkit.results.outcome import Outcome, Risk, Word
 from stabkit.results.records import Table
+from stabkit.results.run import Run
 from stabkit.results.translation import Search, TranslationSpec
 from stabkit.spec import ModelConfig, RunSpec, TaskConfig, TrainConfig, recorded_steps
-from stabkit.storage.store import Run
 from stabkit.storage.translations import Translation
 
 ENVIRONMENT = {

@@ -36,12 +36,12 @@ from stabkit.figures.depth import depth_law, flops, slope, update_depth
 from stabkit.figures.methods import perplexity
 from stabkit.figures.model_curves import OWN, WATCHED
 from stabkit.figures.picture import Mark, Note, Picture, RunPicture
-from stabkit.figures.shared import border, depth_fit, scales, theorem
 from stabkit.methods import with_recipe
 from stabkit.report.cards import card, reading
 from stabkit.report.verdict.headline import headline
-from stabkit.results import records
-from stabkit.storage.store import Run
+from stabkit.results import border, records, scales, theorem
+from stabkit.results import update_fit as depth_fit
+from stabkit.results.run import Run
 from tests.conftest import FULL
 from tests.figures.fake_runs import ended, known, plane, plausible, run, spec, step, sweep, table, wide
 

@@ -9,9 +9,9 @@ from stabkit import methods
 from stabkit.claims import findings
 from stabkit.cli.app import app
 from stabkit.errors import UsageError
-from stabkit.figures.shared.comparison import condition_order, conditions, shown
 from stabkit.methods import with_recipe
 from stabkit.report import provenance
+from stabkit.results.conditions import condition_order, conditions, shown
 from stabkit.spec import from_json
 from tests.figures.fake_runs import plausible, run, spec
 from tests.report.pages import render

@@ -19,9 +19,9 @@ from stabkit.errors import FailedRuns, StoreError
 from stabkit.paper.items import BY_KEY, ITEMS
 from stabkit.paper.page import comes_out, of_item
 from stabkit.paper.section import BRIEF, brief, verdict
-from stabkit.results.words import HEADLINE
 from stabkit.running import execute
 from stabkit.tasks import synthetic
+from stabkit.words import HEADLINE
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 SMALL = ("--depths", "2", "--steps", "3", "--vocab", "200", "--executor", "inline", "--quiet")

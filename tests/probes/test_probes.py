@@ -20,10 +20,10 @@ from stabkit.model.transformer import tensors
 from stabkit.probes import PROBES
 from stabkit.results import sites
 from stabkit.results.chain import gradient_ratio
+from stabkit.results.schedule import rate
 from stabkit.streams import key
 from stabkit.tasks.synthetic import Synthetic
 from stabkit.training import train
-from stabkit.training.schedule import rate
 from tests.conftest import tiny
 
 SPEC = tiny("admin", layers=2, steps=3, warmup=0, lr=1e-3)

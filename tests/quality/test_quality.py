@@ -29,7 +29,7 @@ from stabkit.running import work
 from stabkit.spec import ModelConfig, TaskConfig
 from stabkit.storage.shelf import Shelf
 from stabkit.storage.store import Store
-from stabkit.storage.translations import TRANSLATION
+from stabkit.storage.translations import TRANSLATION, of_run
 from stabkit.tasks import corpus, objective, synthetic
 from stabkit.tasks.base import BOS, EOS, PAD, HeldOut
 from stabkit.tasks.synthetic import Synthetic
@@ -365,7 +365,7 @@ def test_references_of_text_are_the_test_file_and_every_row_knows_its_line(direc
 
 def test_any_sentence_survives_the_table(tmp_path: Path) -> None:
     made = translated(ended(run_spec("deepnorm", 2)), 0.5)
-    (one,) = made.translations
+    (one,) = of_run(made)
     odd = ('say "a, b"', "one\rline", "", "  two  ", *one.references[4:])
     made.__dict__["translations"] = (replace(one, references=odd),)
     door.put([made], "csv", tmp_path / "all.csv", "translations")

@@ -8,9 +8,9 @@ from dataclasses import replace
 from stabkit.claims import Finding
 from stabkit.report import html
 from stabkit.report.summary import summarise
+from stabkit.results.run import Run
+from stabkit.results.surface import Surface
 from stabkit.spec import RunSpec
-from stabkit.storage.store import Run
-from stabkit.storage.surfaces import Surface
 
 
 def render(

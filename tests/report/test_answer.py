@@ -18,8 +18,8 @@ from stabkit.results.forecast import model
 from stabkit.results.forecast.logistic import word
 from stabkit.results.forecast.model import Forecast
 from stabkit.results.outcome import AT_UNIGRAM
-from stabkit.results.words import HEADLINE, fitting
-from stabkit.storage.store import Run
+from stabkit.results.run import Run
+from stabkit.words import HEADLINE, fitting
 from tests.figures.fake_runs import at16
 from tests.report.pages import render
 

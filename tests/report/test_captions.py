@@ -16,8 +16,8 @@ import pytest
 
 from stabkit.figures.catalogue import FIGURES, SURFACES
 from stabkit.figures.model_curves import OWN, WATCHED
-from stabkit.figures.shared.words import short
 from stabkit.report import order
+from stabkit.words import short
 from tests.figures.fake_runs import plausible, spec, step, sweep
 from tests.report.pages import render
 

@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-from stabkit.figures.shared.words import several
 from stabkit.methods import KEYS
 from stabkit.methods.blocks import BLOCKS, Block
 from stabkit.report.verdict import legend
 from stabkit.report.verdict.answer import answer
 from stabkit.report.verdict.headline import headline, mixing, separation
 from stabkit.report.verdict.matrix import matrix
-from stabkit.storage.store import Run
+from stabkit.results.run import Run
+from stabkit.words import several
 from tests.figures.fake_runs import MEASURED, at16, plausible, run, spec, sweep, table
 
 

@@ -9,14 +9,14 @@ import pytest
 from stabkit.claims import findings
 from stabkit.claims.base import ClaimPlace
 from stabkit.figures.depth import update_depth
-from stabkit.figures.shared import depth_fit
-from stabkit.figures.shared.contrast import contrast
-from stabkit.figures.shared.numbers import centre
-from stabkit.figures.shared.once import Runs
-from stabkit.figures.shared.words import short
 from stabkit.report.verdict.headline import headline
 from stabkit.report.verdict.matrix import matrix
+from stabkit.results import update_fit as depth_fit
+from stabkit.results.contrast import contrast
+from stabkit.results.once import Runs
+from stabkit.results.readings import centre
 from stabkit.spec import depth_text
+from stabkit.words import short
 from tests.figures.fake_runs import sweep
 
 SEEDS = [(0,), (0, 1), (0, 1, 2)]

@@ -16,7 +16,7 @@ from stabkit.results.own.forecast import ONE_BATCH, RATE, Healthy, OwnForecast, 
 from stabkit.results.own.judged import Judged
 from stabkit.results.own.link import Evidence, Ground, LinkVerdict
 from stabkit.results.own.verdict import Verdict
-from stabkit.results.words import with_depth
+from stabkit.wording.laws import with_depth
 from tests.results.test_own import made
 
 GOOD = Healthy(low=0.2, high=3.0, n=90, percent=50.0)

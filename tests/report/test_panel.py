@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from stabkit.figures.shared.words import short
 from stabkit.report.verdict import panel
+from stabkit.words import short
 from tests.figures.fake_runs import plausible, run, spec
 
 

@@ -15,7 +15,7 @@ from axe_playwright_python.sync_playwright import Axe
 from stabkit.figures.catalogue import FIGURES
 from stabkit.figures.chain import update
 from stabkit.methods import KEYS
-from stabkit.results.words import HEADLINE
+from stabkit.words import HEADLINE
 from tests.conftest import FULL
 from tests.figures.fake_runs import plausible, spec, step, sweep
 from tests.report.pages import render

@@ -25,9 +25,6 @@ from stabkit.claims.verdict import judge
 from stabkit.cli import tables
 from stabkit.figures.catalogue import FIGURES, SURFACES
 from stabkit.figures.chain import chain_order, run_curves, run_findings
-from stabkit.figures.shared import depth_fit
-from stabkit.figures.shared.comparison import Condition
-from stabkit.figures.shared.surfaces import Landscape, Ruler
 from stabkit.report import json_document, sweep_document
 from stabkit.report.own import document as own_document
 from stabkit.report.own import links
@@ -35,13 +32,15 @@ from stabkit.report.own import probe as probe_page
 from stabkit.report.own import watch as watch_page
 from stabkit.report.summary import Summary, summarise
 from stabkit.report.verdict import answer, headline, legend
+from stabkit.results import update_fit as depth_fit
+from stabkit.results.conditions import Condition
+from stabkit.results.landscape import Landscape, Ruler
 from stabkit.results.outcome import Outcome, Risk
 from stabkit.results.own.alarm import Alarm
 from stabkit.results.own.judged import judged
-from stabkit.results.surface import At, Plane, SurfaceSpec
+from stabkit.results.surface import At, Plane, Surface, SurfaceSpec
 from stabkit.running.plan import Done
 from stabkit.running.probes import ProbeRequest
-from stabkit.storage.surfaces import Surface
 from stabkit.storage.watched import Watched
 from stabkit.wording import chain
 from studies.recent import claims as recent

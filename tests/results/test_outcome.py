@@ -10,7 +10,7 @@ from stabkit.report.verdict.legend import detail
 from stabkit.results.chain import links
 from stabkit.results.outcome import SEEN_BELOW, VANISHED, judge, perplexity
 from stabkit.results.records import Table
-from stabkit.results.words import scientific
+from stabkit.words import scientific
 
 U = 6.0
 

@@ -16,20 +16,21 @@ import torch
 
 from stabkit.errors import CorpusError, UsageError
 from stabkit.figures.catalogue import SURFACES
-from stabkit.figures.shared.surfaces import Landscape, Ruler, kind_of
 from stabkit.figures.surfaces import cuts
 from stabkit.figures.surfaces import landscape as picture
 from stabkit.report.cards import card
 from stabkit.results import surface as specs
-from stabkit.results.surface import SurfaceSpec
+from stabkit.results.landscape import Landscape, Ruler, kind_of
+from stabkit.results.run import Run
+from stabkit.results.surface import Surface, SurfaceSpec
 from stabkit.running import plan, surfaces, work
 from stabkit.running.surfaces import SurfaceRequest
 from stabkit.spec import canonical
 from stabkit.storage import weights
 from stabkit.storage.folder import CorruptFolder
 from stabkit.storage.shelf import Shelf
-from stabkit.storage.store import Run, Store
-from stabkit.storage.surfaces import SURFACE, Surface, Tiles
+from stabkit.storage.store import Store
+from stabkit.storage.surfaces import SURFACE, Tiles
 from stabkit.surface import directions, tiles
 from stabkit.surface.evaluate import Evaluator
 from stabkit.tasks.synthetic import Synthetic

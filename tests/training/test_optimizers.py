@@ -7,6 +7,7 @@ import torch
 
 from stabkit.methods import DEFAULTS
 from stabkit.model.branch import Linear
+from stabkit.results.schedule import rate, total
 from stabkit.spec import ModelConfig, RunSpec, TaskConfig, TrainConfig
 from stabkit.tasks.synthetic import Synthetic
 from stabkit.training import factors, train
@@ -17,7 +18,6 @@ from stabkit.training.optimizers.lion import Lion
 from stabkit.training.optimizers.muon import Muon, orthogonal
 from stabkit.training.optimizers.radam import RAdam, rectification
 from stabkit.training.optimizers.sgd import SGD
-from stabkit.training.schedule import rate, total
 
 BETAS, EPS = (0.9, 0.98), 1e-8
 

@@ -25,14 +25,14 @@ from stabkit.claims.base import (
     share_claim,
 )
 from stabkit.claims.evidence import COLD, JUDGED, MARGIN, Find, depth_of, fails, measured, too_short
-from stabkit.figures.shared import border as borders
-from stabkit.figures.shared import scales
-from stabkit.figures.shared.comparison import Condition, conditions, output_layers
-from stabkit.figures.shared.words import listed, short
 from stabkit.methods import variant
+from stabkit.results import border as borders
+from stabkit.results import scales
+from stabkit.results.conditions import Condition, conditions, output_layers
 from stabkit.results.intervals import wilson
 from stabkit.results.line import log_slope
-from stabkit.storage.store import Run
+from stabkit.results.run import Run
+from stabkit.words import listed, short
 
 FEW = 3
 """Runs of either kind, at least, before a level between them is judged."""

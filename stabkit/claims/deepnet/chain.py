@@ -39,14 +39,14 @@ from stabkit.claims.evidence import (
 )
 from stabkit.figures.chain.chain_order import NEVER, first
 from stabkit.figures.chain.run_findings import LATER, WINDOW
-from stabkit.figures.shared.comparison import output_layers
-from stabkit.figures.shared.numbers import centre, chain, lowest_ratio
-from stabkit.figures.shared.points import LOWEST
-from stabkit.figures.shared.words import short
 from stabkit.results.chain import gradient_ratio
+from stabkit.results.conditions import output_layers
 from stabkit.results.outcome import GROWN, SEEN, VANISHED
+from stabkit.results.points import LOWEST
+from stabkit.results.readings import centre, chain, lowest_ratio
+from stabkit.results.run import Run
 from stabkit.results.sites import main_sites
-from stabkit.storage.store import Run
+from stabkit.words import short
 
 BEGAN = ClaimPart("start", "before any update")
 FALL = ClaimPart("fall", "fall after the explosion")

@@ -26,8 +26,8 @@ from stabkit.claims.base import (
 from stabkit.claims.deepnet.chain import start
 from stabkit.claims.deepnet.update import PRE, SWEEP, D, P
 from stabkit.claims.evidence import at, cells, from_layers, numbers, over, shares, trains
+from stabkit.results.run import Run
 from stabkit.results.sites import parse
-from stabkit.storage.store import Run
 
 FACTORS = ("0.25", "4")
 

@@ -23,10 +23,10 @@ from stabkit.claims.evidence import (
     trains,
 )
 from stabkit.figures.ablation import robustness
-from stabkit.figures.shared.comparison import Condition, variants
-from stabkit.figures.shared.depth_fit import JOINED, Stacks, shape_of
-from stabkit.figures.shared.words import short
-from stabkit.storage.store import Run
+from stabkit.results.conditions import Condition, variants
+from stabkit.results.run import Run
+from stabkit.results.update_fit import JOINED, Stacks, shape_of
+from stabkit.words import short
 
 if TYPE_CHECKING:
     import pandas as pd

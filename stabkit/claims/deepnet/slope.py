@@ -13,11 +13,11 @@ from stabkit.claims.base import MUCH, STEP, Claim, Measurement, Spot, at_most, p
 from stabkit.claims.deepnet.update import D, P
 from stabkit.claims.evidence import NEARLY, Find, above_theorem, at, falling, numbers, of_line, sizes
 from stabkit.figures.depth import slope
-from stabkit.figures.shared import depth_fit
-from stabkit.figures.shared.depth_fit import JOINED, DepthLine, Stacks, unless_equal
-from stabkit.figures.shared.words import listed
 from stabkit.methods import variant
-from stabkit.storage.store import Run
+from stabkit.results import update_fit as depth_fit
+from stabkit.results.run import Run
+from stabkit.results.update_fit import JOINED, DepthLine, Stacks, unless_equal
+from stabkit.words import listed
 
 COMMAND = "stabkit slope --depths 6,18,50 --seeds 0..4"
 ENCODERS = f"{COMMAND} --arch encoder-only"

@@ -15,13 +15,13 @@ from statistics import fmean, median
 
 from stabkit.claims.base import UNWARMED, Claim, Measurement, Spot, at_depth, at_least, at_most, points, share_claim
 from stabkit.claims.evidence import JUDGED, known, measured
-from stabkit.figures.shared.comparison import method_label
-from stabkit.figures.shared.numbers import centre
-from stabkit.figures.shared.surfaces import Landscape, Ruler, Seen
-from stabkit.figures.shared.words import percent, short
+from stabkit.results.conditions import method_label
+from stabkit.results.landscape import Landscape, Ruler, Seen
+from stabkit.results.readings import centre
+from stabkit.results.run import Run
 from stabkit.spec import depth_text
-from stabkit.storage.store import Run
 from stabkit.surface import roughness
+from stabkit.words import percent, short
 
 P, D = "post-ln", "deepnorm"
 Find = Callable[[Landscape], list[Measurement]]

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from stabkit.claims.base import UNWARMED, Claim, ClaimPart, Weight, share_claim
 from stabkit.claims.evidence import ClaimCell, Find, cold, fails, fates, over_cells, trains
-from stabkit.figures.shared.words import several
 from stabkit.methods import label
+from stabkit.words import several
 
 DEPTHS = (6, 18, 50, 100)
 ROWS: dict[str, str] = {

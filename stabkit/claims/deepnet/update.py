@@ -47,12 +47,12 @@ from stabkit.claims.evidence import (
     warmups,
 )
 from stabkit.figures.depth import update_depth
-from stabkit.figures.shared import depth_fit
-from stabkit.figures.shared.numbers import centre, reference_step, series
-from stabkit.figures.shared.once import once
-from stabkit.figures.shared.words import listed, short
+from stabkit.results import update_fit as depth_fit
 from stabkit.results.chain import SATURATED
-from stabkit.storage.store import Run
+from stabkit.results.once import once
+from stabkit.results.readings import centre, reference_step, series
+from stabkit.results.run import Run
+from stabkit.words import listed, short
 
 P, INIT, D, PRE = "post-ln", "post-ln-init", "deepnorm", "pre-ln"
 DEEP = 18

@@ -8,11 +8,12 @@ from typing import TypedDict
 from stabkit import methods as table
 from stabkit.cli import console
 from stabkit.report.json_document import SCHEMA, Document, text
+from stabkit.results.run import Run
 from stabkit.running import cost
 from stabkit.running.plan import Plan
 from stabkit.running.request import Budget
 from stabkit.spec import RunSpec
-from stabkit.storage.store import Run, disk
+from stabkit.storage.store import disk
 
 
 class TimeJson(TypedDict):

@@ -10,9 +10,10 @@ from pathlib import Path
 from stabkit.cli.commands import lookup
 from stabkit.errors import UsageError, require
 from stabkit.options import ranges, stored
+from stabkit.results.run import Run
 from stabkit.storage import export as tables
 from stabkit.storage.folder import write_file
-from stabkit.storage.store import Run
+from stabkit.storage.translations import of_run
 from stabkit.storage.watched import Watched
 
 TABLES = ("records", "translations", "runs")
@@ -54,7 +55,7 @@ def _table(runs: Sequence[Run], what: str, watches: Sequence[Watched]) -> tables
     if what == "records":
         return tables.records([*runs, *watches])
     if what == "translations":
-        if not any(run.translations for run in runs):
+        if not any(of_run(run) for run in runs):
             raise UsageError(
                 "--what translations: none of these runs has translations; `stabkit sweep --bleu` makes them"
             )

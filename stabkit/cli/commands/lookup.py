@@ -11,12 +11,13 @@ from stabkit.cli import console
 from stabkit.errors import StoreError
 from stabkit.options.stored import matching
 from stabkit.results.records import lacking
+from stabkit.results.run import Run
 from stabkit.running.execute import MANY
 from stabkit.storage import index
 from stabkit.storage.folder import OldFolder
 from stabkit.storage.index import ListedRun
 from stabkit.storage.shelf import Shelf
-from stabkit.storage.store import Run, Store
+from stabkit.storage.store import Store
 from stabkit.storage.translations import TRANSLATION
 from stabkit.storage.watched import Watched, WatchShelf
 

@@ -21,8 +21,8 @@ from stabkit.results.own.judged import Judged
 from stabkit.results.own.outcome import ENOUGH
 from stabkit.results.own.rules import FINE, STUCK
 from stabkit.results.own.verdict import Verdict
-from stabkit.results.words import scientific
 from stabkit.running.probes import ProbeRequest
+from stabkit.words import scientific
 
 RATES = "1e-4,3e-4,1e-3"
 """Rates that are proposed."""

@@ -24,13 +24,14 @@ from stabkit.report.json_document import (
     series,
     text,
 )
+from stabkit.results.run import Run
 from stabkit.storage import locks
 from stabkit.storage.folder import OldFolder
 from stabkit.storage.index import ListedRun
 from stabkit.storage.shelf import Shelf
-from stabkit.storage.store import Run, Store
+from stabkit.storage.store import Store
 from stabkit.storage.surfaces import SURFACE
-from stabkit.storage.translations import TRANSLATION
+from stabkit.storage.translations import TRANSLATION, of_run
 from stabkit.storage.watched import Watched, WatchJson, WatchShelf
 
 NOT_OF_A_WATCH = {"factory", "depth", "lr", "seed", "start"}
@@ -234,7 +235,7 @@ def show(run: Run | Watched, *, json: bool) -> None:
         console.say(f"{source.file}: {source.name} (sha256 {source.digest[:12]}), a user's file")
         for line in run.texts[source.digest].splitlines():
             console.say(f"  {line}")
-    for translation in run.translations:
+    for translation in of_run(run):
         search = translation.spec.search
         console.say(f"translation, beam {search.beam}, length penalty {search.length_penalty:g}")
         console.say(f"  {'BLEU':24} {translation.score.bleu:.2f}")

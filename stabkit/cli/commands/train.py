@@ -22,10 +22,11 @@ from stabkit.options import lines, model, ranges
 from stabkit.report import json_document
 from stabkit.report.result import SweepResult
 from stabkit.results.forecast.model import HORIZON
+from stabkit.results.run import Run
 from stabkit.running import cost, runs
 from stabkit.running.request import Request, TooManyRuns
 from stabkit.spec import SHORTEST_JUDGED
-from stabkit.storage.store import Run, Store
+from stabkit.storage.store import Store
 
 ASIDE = ("yes", "retry_failed", "bleu")
 """Options of one call alone."""

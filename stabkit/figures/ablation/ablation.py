@@ -14,11 +14,11 @@ from matplotlib.figure import Figure
 from stabkit.figures.drawing import curves, style
 from stabkit.figures.drawing.curves import Curves
 from stabkit.figures.picture import Note, Picture, RunPicture
-from stabkit.figures.shared import points, scales
-from stabkit.figures.shared.comparison import FACTS
-from stabkit.figures.shared.once import once
-from stabkit.figures.shared.words import listed, short
-from stabkit.storage.store import Run
+from stabkit.results import points, scales
+from stabkit.results.conditions import FACTS
+from stabkit.results.once import once
+from stabkit.results.run import Run
+from stabkit.words import listed, short
 
 COLUMNS = (*FACTS, "axis", "scale", "unigram_loss", "validation_loss")
 

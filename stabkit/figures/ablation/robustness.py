@@ -17,12 +17,12 @@ from matplotlib.figure import Figure
 from stabkit.figures.drawing import curves
 from stabkit.figures.drawing.curves import Curves
 from stabkit.figures.picture import Note, Picture, RunPicture
-from stabkit.figures.shared import points
-from stabkit.figures.shared.comparison import FACTS, Shown, condition_order, conditions, depth_rank, flat, shown
-from stabkit.figures.shared.once import once
-from stabkit.figures.shared.words import listed, short
+from stabkit.results import points
+from stabkit.results.conditions import FACTS, Shown, condition_order, conditions, depth_rank, flat, shown
+from stabkit.results.once import once
+from stabkit.results.run import Run
 from stabkit.spec import RunSpec
-from stabkit.storage.store import Run
+from stabkit.words import listed, short
 
 COLUMNS = (*FACTS, "axis", "value", "steps", "unigram_loss", "validation_loss")
 

@@ -20,10 +20,10 @@ from matplotlib.patches import Rectangle
 from stabkit.figures.drawing import lettering, style
 from stabkit.figures.drawing.palette import OUTCOME_COLOURS
 from stabkit.figures.picture import Note, Picture, RunPicture
-from stabkit.figures.shared import points, scales
-from stabkit.figures.shared.numbers import centre
-from stabkit.figures.shared.words import short
-from stabkit.storage.store import Run
+from stabkit.results import points, scales
+from stabkit.results.readings import centre
+from stabkit.results.run import Run
+from stabkit.words import short
 
 MOST = 8
 """Planes drawn; the frame holds all."""

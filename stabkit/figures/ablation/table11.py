@@ -18,12 +18,12 @@ from matplotlib.lines import Line2D
 from stabkit.figures.drawing import lettering, style
 from stabkit.figures.drawing.palette import MARKS
 from stabkit.figures.picture import Note, Picture, RunPicture
-from stabkit.figures.shared import points
-from stabkit.figures.shared.comparison import FACTS, conditions, shown
-from stabkit.figures.shared.once import once
-from stabkit.figures.shared.words import listed, short
 from stabkit.methods.papers.deepnorm import TABLE_11
-from stabkit.storage.store import Run
+from stabkit.results import points
+from stabkit.results.conditions import FACTS, conditions, shown
+from stabkit.results.once import once
+from stabkit.results.run import Run
+from stabkit.words import listed, short
 
 COLUMNS = (*FACTS, "row", "unigram_loss", "validation_loss")
 ROWS = {"": "as published", "deepnorm": "without DeepNorm (α = 1)", "init": "without Init (β = 1)"}

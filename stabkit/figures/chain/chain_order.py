@@ -23,15 +23,15 @@ from matplotlib.figure import Figure
 from stabkit.figures.drawing import lettering, style
 from stabkit.figures.drawing.palette import MARKS
 from stabkit.figures.picture import Note, Picture, RunPicture
-from stabkit.figures.shared.comparison import FACTS, shown
-from stabkit.figures.shared.numbers import centre, chain, lowest_ratio, series
-from stabkit.figures.shared.once import once
-from stabkit.figures.shared.points import LOWEST
-from stabkit.figures.shared.words import listed, several, short
 from stabkit.results.chain import SATURATED, gradient_ratio, ln_growth
+from stabkit.results.conditions import FACTS, shown
+from stabkit.results.once import once
 from stabkit.results.outcome import GROWN, VANISHED
+from stabkit.results.points import LOWEST
+from stabkit.results.readings import centre, chain, lowest_ratio, series
+from stabkit.results.run import Run
 from stabkit.spec import depth_text
-from stabkit.storage.store import Run
+from stabkit.words import listed, several, short
 
 COLLAPSED = 0.9
 """A mean cosine between tokens above this: they are nearly one direction."""

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 from stabkit.figures.drawing import lettering, style
 from stabkit.figures.picture import Note, Picture, RunPicture
-from stabkit.figures.shared import share
-from stabkit.figures.shared.comparison import FACTS, Shown, depth_rank, shown
-from stabkit.figures.shared.once import once
-from stabkit.figures.shared.words import listed, short
-from stabkit.storage.store import Run
+from stabkit.results import share
+from stabkit.results.conditions import FACTS, Shown, depth_rank, shown
+from stabkit.results.once import once
+from stabkit.results.run import Run
+from stabkit.words import listed, short
 
 COLUMNS = (*FACTS, "sum", "branch", "share")
 MOST = 12

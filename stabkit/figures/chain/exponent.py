@@ -16,12 +16,12 @@ from matplotlib.lines import Line2D
 
 from stabkit.figures.drawing import lettering, style
 from stabkit.figures.picture import Note, Picture, RunPicture
-from stabkit.figures.shared import depth_fit
-from stabkit.figures.shared.comparison import ends_in_norm, shown
-from stabkit.figures.shared.numbers import series
-from stabkit.figures.shared.once import once
-from stabkit.figures.shared.words import listed, short
-from stabkit.storage.store import Run
+from stabkit.results import update_fit as depth_fit
+from stabkit.results.conditions import ends_in_norm, shown
+from stabkit.results.once import once
+from stabkit.results.readings import series
+from stabkit.results.run import Run
+from stabkit.words import listed, short
 
 COLUMNS = ("run", "method", "label", "condition", "depth", "seed", "step", "exponent", "least", "greatest", "seeds")
 LAST = 100

@@ -21,14 +21,14 @@ from numpy.typing import NDArray
 from stabkit.figures.drawing import curves
 from stabkit.figures.drawing.curves import Curves
 from stabkit.figures.picture import Note, Picture, RunPicture
-from stabkit.figures.shared import share
-from stabkit.figures.shared.comparison import FACTS, output_stack, shown
-from stabkit.figures.shared.depth_fit import JOINED, shape_of
-from stabkit.figures.shared.numbers import centre
-from stabkit.figures.shared.once import once
-from stabkit.figures.shared.words import short
+from stabkit.results import share
+from stabkit.results.conditions import FACTS, output_stack, shown
 from stabkit.results.line import line, log_slope
-from stabkit.storage.store import Run
+from stabkit.results.once import once
+from stabkit.results.readings import centre
+from stabkit.results.run import Run
+from stabkit.results.update_fit import JOINED, shape_of
+from stabkit.words import short
 
 COLUMNS = (*FACTS, "sublayer", "perturbation", "law")
 UNDECIDED = "undecided"

@@ -22,10 +22,10 @@ from stabkit.figures.chain.run_findings import LATER, ORIGINS, START, WHENS, WIN
 from stabkit.figures.drawing import curves, style
 from stabkit.figures.drawing.curves import Curves
 from stabkit.figures.picture import Note, Picture, RunPicture
-from stabkit.figures.shared import points, share
-from stabkit.figures.shared.comparison import FACTS, Shown, norm_after_sum, output_layers, output_stack, shown
-from stabkit.figures.shared.once import once
-from stabkit.storage.store import Run
+from stabkit.results import points, share
+from stabkit.results.conditions import FACTS, Shown, norm_after_sum, output_layers, output_stack, shown
+from stabkit.results.once import once
+from stabkit.results.run import Run
 
 Rows = Iterable[dict[str, Any]]
 

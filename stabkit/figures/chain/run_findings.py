@@ -9,13 +9,13 @@ import numpy as np
 import pandas as pd
 
 from stabkit.figures.drawing import curves
-from stabkit.figures.shared import share
-from stabkit.figures.shared.comparison import Condition, norm_after_sum, output_stack, shown
-from stabkit.figures.shared.numbers import centre, update_at
-from stabkit.figures.shared.words import listed, several, short
+from stabkit.results import share
+from stabkit.results.conditions import Condition, norm_after_sum, output_stack, shown
 from stabkit.results.outcome import AT_UNIGRAM
+from stabkit.results.readings import centre, update_at
+from stabkit.results.run import Run
 from stabkit.spec import depth_text
-from stabkit.storage.store import Run
+from stabkit.words import listed, several, short
 
 ORIGINS: Mapping[str, tuple[str, ...]] = {"feed-forward": ("ffn",), "attention": ("self", "cross")}
 """{what stands before a norm: kinds of sub-layers}."""

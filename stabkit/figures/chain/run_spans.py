@@ -9,9 +9,9 @@ from typing import Any
 import pandas as pd
 
 from stabkit.figures.chain import run_findings
-from stabkit.figures.shared.numbers import centre
-from stabkit.figures.shared.words import listed, percent, short
 from stabkit.results.outcome import AT_UNIGRAM
+from stabkit.results.readings import centre
+from stabkit.words import listed, percent, short
 
 CURVE = ["label", "condition", "depth"]
 

@@ -18,14 +18,14 @@ from stabkit.figures.chain import run_spans
 from stabkit.figures.drawing import lettering, style
 from stabkit.figures.drawing.line_ends import End, label_ends
 from stabkit.figures.picture import Note, Picture, RunPicture
-from stabkit.figures.shared import points
-from stabkit.figures.shared.comparison import FACTS, Shown, shown
-from stabkit.figures.shared.contrast import contrast
-from stabkit.figures.shared.numbers import series
-from stabkit.figures.shared.once import once
-from stabkit.figures.shared.words import listed, percent, short
+from stabkit.results import points
 from stabkit.results.chain import SATURATED
-from stabkit.storage.store import Run
+from stabkit.results.conditions import FACTS, Shown, shown
+from stabkit.results.contrast import contrast
+from stabkit.results.once import once
+from stabkit.results.readings import series
+from stabkit.results.run import Run
+from stabkit.words import listed, percent, short
 
 HEIGHT, LINE = 2.7, 0.18
 """Inches: a row of panels; what a name beside a line needs, generously, as a panel is shorter than its row."""

@@ -9,8 +9,8 @@ from matplotlib.figure import Figure
 from stabkit.figures.drawing import style
 from stabkit.figures.drawing.line_ends import label_ends
 from stabkit.figures.picture import Note, Picture
-from stabkit.figures.shared.words import short
 from stabkit.results.own.coordinates import Coordinates
+from stabkit.words import short
 
 COLUMNS = ("run", "coordinate", "label", "width", "size")
 SIGNS = ("o", "s", "D", "^", "v")

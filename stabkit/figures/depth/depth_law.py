@@ -21,12 +21,12 @@ from stabkit.figures.drawing import lettering, style
 from stabkit.figures.drawing.palette import MARKS
 from stabkit.figures.drawing.style import CONDITION_DASHES
 from stabkit.figures.picture import Note, Picture, RunPicture
-from stabkit.figures.shared.comparison import FACTS, Condition, Shown, shown
-from stabkit.figures.shared.depth_fit import JOINED, Stacks, shape_of, unless_equal
-from stabkit.figures.shared.once import once
-from stabkit.figures.shared.words import listed
+from stabkit.results.conditions import FACTS, Condition, Shown, shown
 from stabkit.results.line import line
-from stabkit.storage.store import Run
+from stabkit.results.once import once
+from stabkit.results.run import Run
+from stabkit.results.update_fit import JOINED, Stacks, shape_of, unless_equal
+from stabkit.words import listed
 
 X = "layers d = N + M"
 DEPTHS = 3

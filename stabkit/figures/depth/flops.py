@@ -20,12 +20,12 @@ from stabkit.figures.drawing import lettering, style
 from stabkit.figures.drawing.line_ends import spread
 from stabkit.figures.drawing.palette import MARKS
 from stabkit.figures.picture import Note, Picture, RunPicture
-from stabkit.figures.shared import points
-from stabkit.figures.shared.comparison import FACTS, conditions, shown
-from stabkit.figures.shared.once import once
-from stabkit.figures.shared.words import SUPERSCRIPT, listed, short
+from stabkit.results import points
+from stabkit.results.conditions import FACTS, conditions, shown
+from stabkit.results.once import once
+from stabkit.results.run import Run
 from stabkit.spec import RunSpec
-from stabkit.storage.store import Run
+from stabkit.words import SUPERSCRIPT, listed, short
 
 ALIKE = 1.15
 """Budgets whose ratio is below this are equal."""

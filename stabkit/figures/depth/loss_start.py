@@ -17,11 +17,11 @@ from matplotlib.figure import Figure
 from stabkit.figures.drawing import lettering, style
 from stabkit.figures.drawing.line_ends import End, label_ends
 from stabkit.figures.picture import Note, Picture, RunPicture
-from stabkit.figures.shared.comparison import FACTS, shown
-from stabkit.figures.shared.numbers import centre
-from stabkit.figures.shared.once import once
-from stabkit.figures.shared.words import short
-from stabkit.storage.store import Run
+from stabkit.results.conditions import FACTS, shown
+from stabkit.results.once import once
+from stabkit.results.readings import centre
+from stabkit.results.run import Run
+from stabkit.words import short
 
 TICKS = (5, 6, 8, 10, 12, 15, 20, 30, 50, 100)
 COLUMNS = (*FACTS, "hidden", "tied", "loss", "unigram_loss")

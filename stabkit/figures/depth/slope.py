@@ -17,14 +17,14 @@ from matplotlib.figure import Figure
 
 from stabkit.figures.depth import update_depth
 from stabkit.figures.picture import Note, Picture, RunPicture
-from stabkit.figures.shared.comparison import MOST_IN_COLOUR, method_label
-from stabkit.figures.shared.contrast import PAIR
-from stabkit.figures.shared.depth_fit import fit
-from stabkit.figures.shared.numbers import centre
-from stabkit.figures.shared.once import once
-from stabkit.figures.shared.words import listed, short
+from stabkit.results.conditions import MOST_IN_COLOUR, method_label
+from stabkit.results.contrast import PAIR
+from stabkit.results.once import once
+from stabkit.results.readings import centre
+from stabkit.results.run import Run
+from stabkit.results.update_fit import fit
 from stabkit.spec import canonical
-from stabkit.storage.store import Run
+from stabkit.words import listed, short
 
 COLUMNS = (*update_depth.COLUMNS, "rate")
 PROMISED = ("deepnorm", "sub-ln")

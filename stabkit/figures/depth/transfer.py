@@ -13,10 +13,9 @@ from matplotlib.lines import Line2D
 
 from stabkit.figures.drawing import lettering, style
 from stabkit.figures.picture import Note, Picture
-from stabkit.figures.shared.words import short
 from stabkit.results.transfer import Transfer
 from stabkit.results.valley import Valley
-from stabkit.results.words import scientific
+from stabkit.words import scientific, short
 
 COLUMNS = ("run", "panel", "method", "kind", "outcome", "axis", "size", "lr", "loss", "low", "high")
 """`kind`: mean, over all seeds; one, of the first seed alone; lost, a rate that does not train; best."""

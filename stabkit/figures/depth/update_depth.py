@@ -23,14 +23,14 @@ from matplotlib.lines import Line2D
 from stabkit.figures.drawing import lettering, style
 from stabkit.figures.drawing.line_ends import label_ends, last_read
 from stabkit.figures.picture import Note, Picture, RunPicture
-from stabkit.figures.shared import points, theorem
-from stabkit.figures.shared.comparison import FACTS, MOST_IN_COLOUR, ends_in_norm, shown
-from stabkit.figures.shared.contrast import PAIR
-from stabkit.figures.shared.depth_fit import JOINED, Stacks, fit, reached, shape_of, unless_equal
-from stabkit.figures.shared.numbers import centre, reference_step, series
-from stabkit.figures.shared.once import once
-from stabkit.figures.shared.words import listed, short
-from stabkit.storage.store import Run
+from stabkit.results import points, theorem
+from stabkit.results.conditions import FACTS, MOST_IN_COLOUR, ends_in_norm, shown
+from stabkit.results.contrast import PAIR
+from stabkit.results.once import once
+from stabkit.results.readings import centre, reference_step, series
+from stabkit.results.run import Run
+from stabkit.results.update_fit import JOINED, Stacks, fit, reached, shape_of, unless_equal
+from stabkit.words import listed, short
 
 COLUMNS = (
     *(*FACTS, "variant", "width", "shape", "layers"),

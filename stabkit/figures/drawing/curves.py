@@ -21,10 +21,10 @@ from matplotlib.ticker import FixedLocator
 from stabkit.figures.drawing import lettering, style
 from stabkit.figures.drawing.line_ends import BEYOND, label_ends, last_read
 from stabkit.figures.drawing.style import CONDITION_DASHES
-from stabkit.figures.shared.comparison import MOST_IN_COLOUR
-from stabkit.figures.shared.numbers import centre
-from stabkit.figures.shared.points import drawable, drawable_rows, median, medians, over_seeds, parted
-from stabkit.figures.shared.words import listed, short
+from stabkit.results.conditions import MOST_IN_COLOUR
+from stabkit.results.points import drawable, drawable_rows, median, medians, over_seeds, parted
+from stabkit.results.readings import centre
+from stabkit.words import listed, short
 
 DRAWN = ("run", "method", "label", "condition", "depth", "seed", "outcome")
 """Columns that a line is drawn from, besides its own."""

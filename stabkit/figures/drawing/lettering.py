@@ -8,7 +8,7 @@ from functools import cache
 from matplotlib.axes import Axes
 from matplotlib.font_manager import FontProperties, findfont, get_font
 
-from stabkit.figures.shared.words import plain
+from stabkit.words import plain
 
 
 def wrapped(*lines: str, width: int = 34) -> list[str]:

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 
 from stabkit.figures.drawing import style
 from stabkit.figures.drawing.lettering import safe
-from stabkit.figures.shared import points
+from stabkit.results import points
 
 MOST_NAMES = 12
 """Beside the lines of one panel, or as many as fit; of more the first, the last and evenly chosen ones between."""

@@ -22,8 +22,8 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
 
 from stabkit.figures.drawing.palette import hue
-from stabkit.figures.shared import points
-from stabkit.figures.shared.words import SUPERSCRIPT, plain
+from stabkit.results import points
+from stabkit.words import SUPERSCRIPT, plain
 
 Group = TypeVar("Group")
 

@@ -15,12 +15,12 @@ from matplotlib.figure import Figure
 from stabkit.figures.drawing import curves
 from stabkit.figures.drawing.curves import Curves, Strokes
 from stabkit.figures.picture import Note, Picture, RunPicture
-from stabkit.figures.shared.comparison import FACTS, shown
-from stabkit.figures.shared.numbers import centre, series
-from stabkit.figures.shared.once import once
-from stabkit.figures.shared.words import listed, several, short
+from stabkit.results.conditions import FACTS, shown
+from stabkit.results.once import once
+from stabkit.results.readings import centre, series
+from stabkit.results.run import Run
 from stabkit.spec import SHORTEST_JUDGED
-from stabkit.storage.store import Run
+from stabkit.words import listed, several, short
 
 PAIRS = 4
 """Depths that have two panels each; of more only the validation is drawn, all depths of a method in one panel."""

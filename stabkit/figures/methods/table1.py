@@ -18,10 +18,10 @@ from matplotlib.patches import Rectangle
 from stabkit.figures.drawing import lettering, style
 from stabkit.figures.drawing.palette import OUTCOME_COLOURS
 from stabkit.figures.picture import Note, Picture, RunPicture
-from stabkit.figures.shared.comparison import FACTS, GROUPS, condition_order, method_group, shown
-from stabkit.figures.shared.once import once
-from stabkit.figures.shared.words import listed, several, short
-from stabkit.storage.store import Run
+from stabkit.results.conditions import FACTS, GROUPS, condition_order, method_group, shown
+from stabkit.results.once import once
+from stabkit.results.run import Run
+from stabkit.words import listed, several, short
 
 COLUMNS = (*FACTS, "group", "steps", "unigram_loss", "validation_loss")
 ROW, HEAD, LABEL, MOST = 0.36, 0.62, 1.55, 6

@@ -20,12 +20,12 @@ from stabkit.figures.drawing import curves
 from stabkit.figures.drawing.curves import Curves, Strokes, conditions
 from stabkit.figures.drawing.style import CONDITION_DASHES
 from stabkit.figures.picture import Note, Picture, RunPicture
-from stabkit.figures.shared.comparison import FACTS, Shown, apart, shown
-from stabkit.figures.shared.numbers import centre
-from stabkit.figures.shared.words import plain, short
+from stabkit.results.conditions import FACTS, Shown, apart, shown
+from stabkit.results.readings import centre
 from stabkit.results.records import Table
+from stabkit.results.run import Run
 from stabkit.results.sites import main_sites, parse
-from stabkit.storage.store import Run
+from stabkit.words import plain, short
 
 SHOWN_ELSEWHERE = (
     *("loss", "validation", "update", "parameter_update", "ln_input", "branch_ratio", "grad_norm", "weight_grad"),

@@ -15,11 +15,11 @@ from matplotlib.figure import Figure
 
 from stabkit.figures.drawing import lettering, style
 from stabkit.figures.picture import Note, Picture
-from stabkit.figures.shared.comparison import FACTS
-from stabkit.figures.shared.numbers import centre
-from stabkit.figures.shared.surfaces import Landscape
-from stabkit.figures.shared.words import listed, percent, short
 from stabkit.figures.surfaces import landscape
+from stabkit.results.conditions import FACTS
+from stabkit.results.landscape import Landscape
+from stabkit.results.readings import centre
+from stabkit.words import listed, percent, short
 
 COLUMNS = (*FACTS, "ruler", "direction_seed", "a", "loss")
 

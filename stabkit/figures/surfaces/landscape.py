@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 
 from stabkit.figures.drawing import lettering, style
 from stabkit.figures.picture import Note, Picture
-from stabkit.figures.shared.comparison import FACTS
-from stabkit.figures.shared.surfaces import Landscape, Ruler
-from stabkit.figures.shared.words import listed, percent, short
+from stabkit.results.conditions import FACTS
+from stabkit.results.landscape import Landscape, Ruler
 from stabkit.surface import roughness
+from stabkit.words import listed, percent, short
 
 COLUMNS = (*FACTS, "ruler", "how", "a", "b", "loss")
 CONTOURS = 9

@@ -15,11 +15,11 @@ from matplotlib.figure import Figure
 
 from stabkit.figures.drawing import lettering, style
 from stabkit.figures.picture import Note, Picture
-from stabkit.figures.shared.comparison import FACTS
-from stabkit.figures.shared.surfaces import Landscape
-from stabkit.figures.shared.words import listed, short
 from stabkit.figures.surfaces import landscape
-from stabkit.storage.surfaces import PATH
+from stabkit.results.conditions import FACTS
+from stabkit.results.landscape import Landscape
+from stabkit.results.surface import PATH
+from stabkit.words import listed, short
 
 COLUMNS = (*FACTS, "what", "a", "b", "loss", "step", "projected", "outside", "explained_1", "explained_2")
 """`what`: `plane` for a point of the surface, `path` for a snapshot."""

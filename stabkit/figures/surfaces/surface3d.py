@@ -19,10 +19,10 @@ from mpl_toolkits.mplot3d import Axes3D  # type: ignore[import-untyped]  # matpl
 
 from stabkit.figures.drawing import lettering, style
 from stabkit.figures.picture import Note, Picture
-from stabkit.figures.shared.surfaces import Landscape
-from stabkit.figures.shared.words import listed, percent, short
 from stabkit.figures.surfaces import landscape
+from stabkit.results.landscape import Landscape
 from stabkit.surface import roughness
+from stabkit.words import listed, percent, short
 
 HEIGHT = 3.5
 """Inches of a row."""

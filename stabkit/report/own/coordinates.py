@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stabkit.figures.depth.coordinates import PICTURE
-from stabkit.figures.shared.words import plain, short
 from stabkit.report.cards import card
 from stabkit.report.frame import ASSETS, once, shell, template
 from stabkit.results.intervals import Interval
 from stabkit.results.own.coordinates import LEVEL, Coordinates
-from stabkit.results.words import fitting
+from stabkit.words import fitting, plain, short
 
 if TYPE_CHECKING:
     from stabkit.running.probes import ProbeRequest

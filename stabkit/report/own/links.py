@@ -9,7 +9,6 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple, TypedDict
 
-from stabkit.figures.shared.words import listed, plain, short
 from stabkit.results.forecast.logistic import word
 from stabkit.results.intervals import wilson
 from stabkit.results.own.cell import ModelCell
@@ -36,8 +35,9 @@ from stabkit.results.own.measured import TOP, UPDATES
 from stabkit.results.own.outcome import LEAST, NOTHING, SLOW, ShortTraining
 from stabkit.results.own.series import uneven
 from stabkit.results.own.verdict import Verdict
-from stabkit.results.words import fitting, law, scientific, updates
 from stabkit.wording import chain
+from stabkit.wording.laws import law
+from stabkit.words import fitting, listed, plain, scientific, short, updates
 
 UNITS = {
     "gradient": "lowest ÷ top layer's",

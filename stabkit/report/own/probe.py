@@ -11,7 +11,6 @@ import numpy as np
 
 from stabkit.figures.model_curves import OWN
 from stabkit.figures.picture import Picture
-from stabkit.figures.shared.words import listed, plain, short
 from stabkit.report.cards import card
 from stabkit.report.frame import ASSETS, once, shell, template
 from stabkit.report.own.links import anatomy, answer, cures, in_short, notes, probability, rates
@@ -21,7 +20,7 @@ from stabkit.results.own.judged import Judged
 from stabkit.results.own.link import NAMES, ORDER
 from stabkit.results.own.measured import RAMP, TOP, UPDATES
 from stabkit.results.own.outcome import ENOUGH, NOTHING
-from stabkit.results.words import scientific
+from stabkit.words import listed, plain, scientific, short
 
 if TYPE_CHECKING:
     from stabkit.running.plan import Done

@@ -8,13 +8,12 @@ from pathlib import Path
 import numpy as np
 
 from stabkit.figures.model_curves import WATCHED
-from stabkit.figures.shared.words import listed, plain
 from stabkit.report.cards import card
 from stabkit.report.frame import ASSETS, shell, template
 from stabkit.results.own.alarm import HEARD, Alarm
-from stabkit.results.words import fitting, scientific, updates
 from stabkit.storage.folder import write_file
 from stabkit.storage.watched import Watched
+from stabkit.words import fitting, listed, plain, scientific, updates
 
 TITLE = "What happened in training?"
 WHAT = {

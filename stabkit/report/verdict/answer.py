@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
-from stabkit.figures.shared.comparison import Condition
-from stabkit.figures.shared.words import axis_words, listed, several
 from stabkit.report.verdict.matrix import Matrix, VerdictCell, VerdictRow
+from stabkit.results.conditions import Condition
 from stabkit.results.forecast.measured import UPDATES
 from stabkit.results.forecast.model import UNSEEN, WARMUP
 from stabkit.results.outcome import NEAR
-from stabkit.results.words import fitting, scientific
+from stabkit.words import axis_words, fitting, listed, scientific, several
 
 VERBS = {
     "trains": ("trains", "train"),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stabkit.figures.shared.words import axis_words, listed
 from stabkit.results.forecast.measured import UPDATES
-from stabkit.storage.store import Run
+from stabkit.results.run import Run
+from stabkit.words import axis_words, listed
 
 FORECASTS = ("likely trains", "likely stuck", "open")
 

@@ -6,7 +6,9 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
-from stabkit.figures.shared.comparison import (
+from stabkit.methods import variant
+from stabkit.report.verdict.matrix import badness
+from stabkit.results.conditions import (
     Condition,
     Shown,
     condition_order,
@@ -18,17 +20,14 @@ from stabkit.figures.shared.comparison import (
     output_stack,
     shown,
 )
-from stabkit.figures.shared.contrast import Contrast, contrast
-from stabkit.figures.shared.numbers import centre, chain, lowest_ratio, reference_step, update_at
-from stabkit.figures.shared.once import Runs
-from stabkit.figures.shared.points import LOWEST
-from stabkit.figures.shared.words import several, short
-from stabkit.methods import variant
-from stabkit.report.verdict.matrix import badness
+from stabkit.results.contrast import Contrast, contrast
+from stabkit.results.once import Runs
 from stabkit.results.outcome import Word, stuck_by_loss
-from stabkit.results.words import fitting
+from stabkit.results.points import LOWEST
+from stabkit.results.readings import centre, chain, lowest_ratio, reference_step, update_at
+from stabkit.results.run import Run
 from stabkit.spec import RunSpec
-from stabkit.storage.store import Run
+from stabkit.words import fitting, several, short
 
 
 def headline(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]] = ()) -> str:
@@ -75,7 +74,7 @@ def _ablated(runs: Sequence[Run]) -> list[str]:
     scales."""
     if all(run.spec.alpha_scale == 1 == run.spec.beta_scale for run in runs):
         return []
-    from stabkit.figures.shared import scales  # it needs pandas, which the terminal's table does not
+    from stabkit.results import scales  # it needs pandas, which the terminal's table does not
 
     frame = scales.frame(runs)
     judged = [

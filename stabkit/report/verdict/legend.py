@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from stabkit.figures.shared.words import listed, short
 from stabkit.report.verdict.matrix import OUTCOMES, Matrix, VerdictCell
 from stabkit.results.forecast.logistic import LIKELY, UNLIKELY
 from stabkit.results.forecast.measured import UPDATES
 from stabkit.results.forecast.model import HORIZON
 from stabkit.results.outcome import AT_UNIGRAM, SEEN, VANISHED, Outcome, Risk
-from stabkit.results.words import scientific
+from stabkit.words import listed, scientific, short
 
 NO_SIGN = "no warning sign"
 

@@ -13,7 +13,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from stabkit.figures.shared.comparison import (
+from stabkit.methods import blocks, variant
+from stabkit.results.chain import SATURATED
+from stabkit.results.conditions import (
     GROUPS,
     MOST_IN_COLOUR,
     Condition,
@@ -25,16 +27,14 @@ from stabkit.figures.shared.comparison import (
     method_rank,
     paint,
 )
-from stabkit.figures.shared.numbers import centre, lowest_ratio, reference_step, update_at
-from stabkit.figures.shared.words import plain
-from stabkit.methods import blocks, variant
-from stabkit.results.chain import SATURATED
 from stabkit.results.forecast.logistic import LIKELY, UNLIKELY, word
 from stabkit.results.forecast.logistic import Word as Forecasted
 from stabkit.results.forecast.model import HORIZON
 from stabkit.results.outcome import Outcome, Risk, Word
+from stabkit.results.readings import centre, lowest_ratio, reference_step, update_at
+from stabkit.results.run import Run
 from stabkit.spec import RunSpec, canonical
-from stabkit.storage.store import Run
+from stabkit.words import plain
 
 OUTCOMES: tuple[Word, ...] = ("diverged", "stuck", "failed", "early", "trains")
 """Worst first: a cell takes the colour of its worst run. `early` is a run too short to judge."""

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from stabkit.figures.shared.comparison import output_layers, shown
-from stabkit.figures.shared.numbers import series
-from stabkit.figures.shared.words import listed, short
+from stabkit.results.conditions import output_layers, shown
+from stabkit.results.readings import series
+from stabkit.results.run import Run
 from stabkit.spec import RunSpec
-from stabkit.storage.store import Run
+from stabkit.words import listed, short
 
 WIDTH, HEIGHT, MARGIN = 240, 70, 3
 MOST = 60

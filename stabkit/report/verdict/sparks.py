@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stabkit.figures.shared.numbers import series
-from stabkit.figures.shared.points import HIGHEST, LOWEST
 from stabkit.report.verdict.matrix import Matrix, VerdictCell
-from stabkit.storage.store import Run
+from stabkit.results.points import HIGHEST, LOWEST
+from stabkit.results.readings import series
+from stabkit.results.run import Run
 
 WIDTH, HEIGHT, MARGIN = 96, 30, 2
 MOST = 48

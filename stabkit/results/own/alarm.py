@@ -33,7 +33,7 @@ from stabkit.results.own.cell import Sublayer, module_of
 from stabkit.results.own.cure import BY_KEY
 from stabkit.results.own.guess import Guess
 from stabkit.results.own.rules import Limits
-from stabkit.results.words import times
+from stabkit.words import times
 
 MOST_STEP = 1.0
 """‖Δθ‖/‖θ‖ of one update."""

@@ -19,7 +19,7 @@ from typing import Any
 from stabkit.errors import UsageError
 from stabkit.results.own.judged import Judged
 from stabkit.results.own.rules import FIRM, STUCK, Word
-from stabkit.results.words import scientific
+from stabkit.words import scientific
 
 SCHEMA = "stabkit-baseline/1"
 TOLD = {"gradient": "gradient ratio", "scores": "information in the logits", "update": "update", "stream": "stream"}

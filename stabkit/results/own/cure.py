@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from stabkit.results.own.cell import Facts, ModelCell
 from stabkit.results.own.rules import Word
 from stabkit.results.own.verdict import verdict
-from stabkit.results.words import scientific
+from stabkit.words import scientific
 
 WARMUP, CLIP, HEAD = 200, 1.0, 10
 """Updates of the warm-up that is tried; the norm that gradients are clipped to; what the head is divided by."""

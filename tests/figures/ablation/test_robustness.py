@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 from stabkit.figures.ablation import robustness
+from stabkit.results.run import Run
 from stabkit.spec import RunSpec
-from stabkit.storage.store import Run
 from tests.figures.fake_runs import ended, spec, wide
 
 

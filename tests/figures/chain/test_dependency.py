@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stabkit.figures.chain import dependency
-from stabkit.figures.shared import share
-from stabkit.storage.store import Run
+from stabkit.results import share
+from stabkit.results.run import Run
 from tests.conftest import examples
 from tests.figures.fake_runs import plausible, run, spec, table
 

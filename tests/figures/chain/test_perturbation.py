@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from stabkit.figures.chain import perturbation
 from stabkit.figures.chain.perturbation import FLAT, LEAST, LEAST_R2, MARGIN, STEEP, UNDECIDED, law, laws
-from stabkit.storage.store import Run
+from stabkit.results.run import Run
 from tests.conftest import examples
 from tests.figures.fake_runs import plausible, run, spec, table
 

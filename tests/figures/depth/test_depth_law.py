@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stabkit.figures.depth import depth_law
-from stabkit.storage.store import Run
+from stabkit.results.run import Run
 from tests.figures.fake_runs import ended, spec
 
 DEPTHS = (6, 18, 50)

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from stabkit.figures.depth import flops
-from stabkit.storage.store import Run
+from stabkit.results.run import Run
 from tests.figures.fake_runs import ended, holding, known, spec, wide
 
 

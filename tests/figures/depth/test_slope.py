@@ -20,15 +20,15 @@ from stabkit.cli.app import app
 from stabkit.figures.catalogue import FIGURES
 from stabkit.figures.depth import slope, update_depth
 from stabkit.figures.drawing import style
-from stabkit.figures.shared import depth_fit
-from stabkit.figures.shared.comparison import trained
-from stabkit.figures.shared.numbers import reference_step
 from stabkit.model.transformer import tensors
 from stabkit.report import order
 from stabkit.report.verdict.headline import headline
 from stabkit.report.verdict.matrix import matrix
+from stabkit.results import update_fit as depth_fit
+from stabkit.results.conditions import trained
+from stabkit.results.readings import reference_step
+from stabkit.results.run import Run
 from stabkit.spec import RunSpec
-from stabkit.storage.store import Run
 from stabkit.tasks.synthetic import Synthetic
 from stabkit.training import train
 from tests.conftest import tiny

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from stabkit.figures.methods import perplexity
-from stabkit.storage.store import Run
+from stabkit.results.run import Run
 from tests.figures.fake_runs import known, plausible, run, spec, table
 
 

@@ -15,7 +15,7 @@ from stabkit.claims.verdict import judge
 from stabkit.figures.drawing.palette import OUTCOME_COLOURS
 from stabkit.figures.methods import table1
 from stabkit.methods.groups import group_of
-from stabkit.storage.store import Run
+from stabkit.results.run import Run
 from tests.figures.fake_runs import known, run, spec
 
 X = None

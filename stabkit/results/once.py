@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Iterable
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
-from stabkit.storage.store import Run
+from stabkit.results.run import Run
 
 P = ParamSpec("P")
 T = TypeVar("T")

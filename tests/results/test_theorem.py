@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from stabkit import methods
-from stabkit.figures.shared import share, theorem
 from stabkit.methods.base import Method, sites
 from stabkit.methods.blocks import BLOCKS
 from stabkit.methods.groups import group_of
-from stabkit.storage.store import Run
+from stabkit.results import share, theorem
+from stabkit.results.run import Run
 from tests.figures.fake_runs import run, spec, table
 
 D = 64

@@ -7,12 +7,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from stabkit.figures.shared.comparison import Condition, Shown, condition_order, depth_rank, method_label, shown
-from stabkit.figures.shared.numbers import centre, reference_step, update_at
-from stabkit.figures.shared.once import once
 from stabkit.results.chain import SATURATED
+from stabkit.results.conditions import Condition, Shown, condition_order, depth_rank, method_label, shown
+from stabkit.results.once import once
+from stabkit.results.readings import centre, reference_step, update_at
+from stabkit.results.run import Run
 from stabkit.spec import depth_text
-from stabkit.storage.store import Run
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -8,13 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stabkit import methods
-from stabkit.figures.shared import comparison, numbers, words
-from stabkit.figures.shared.comparison import ends_in_norm, norm_after_sum, output_layers, output_stack
-from stabkit.figures.shared.contrast import contrast
+from stabkit import methods, words
 from stabkit.methods.base import Method
 from stabkit.methods.groups import group_of
-from stabkit.storage.store import Run
+from stabkit.results import conditions as comparison
+from stabkit.results import readings as numbers
+from stabkit.results.conditions import ends_in_norm, norm_after_sum, output_layers, output_stack
+from stabkit.results.contrast import contrast
+from stabkit.results.run import Run
 from tests.figures.fake_runs import plausible, run, spec, table
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from stabkit.figures.shared.points import MOST_PLACES, WHOLE, median, medians, over_seeds, size
+from stabkit.results.points import MOST_PLACES, WHOLE, median, medians, over_seeds, size
 
 
 @pytest.mark.parametrize("places", [1, 18, MOST_PLACES, MOST_PLACES + 1, 54, 150, 300, 3000])

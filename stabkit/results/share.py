@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stabkit import methods
+from stabkit.results.run import Run
 from stabkit.results.sites import main_sites, of_output
 from stabkit.spec import RunSpec
-from stabkit.storage.store import Run
 
 
 def output_sites(sites: Sequence[str]) -> list[str]:

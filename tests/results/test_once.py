@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stabkit.figures.shared.once import Runs, once
-from stabkit.storage.store import Run
+from stabkit.results.once import Runs, once
+from stabkit.results.run import Run
 
 
 def test_what_is_made_of_runs_is_made_once_and_of_other_sequences_anew() -> None:

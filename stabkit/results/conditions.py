@@ -13,13 +13,13 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, get_args
 
 from stabkit import methods
-from stabkit.figures.shared.once import Runs, once
-from stabkit.figures.shared.words import plain
 from stabkit.methods import blocks, output_norm
 from stabkit.methods.base import Group
 from stabkit.methods.groups import group_of
+from stabkit.results.once import Runs, once
+from stabkit.results.run import Run
 from stabkit.spec import ModelConfig, RunSpec, TaskConfig, TrainConfig
-from stabkit.storage.store import Run
+from stabkit.words import plain
 
 OWN_AXES = ("method", "options", "model.encoder_layers", "model.decoder_layers", "seed", "own", "probes")
 """What has a place of its own in every table and picture, or changes nothing in it; all other settings make the

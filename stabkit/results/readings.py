@@ -9,10 +9,10 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from stabkit.figures.shared.once import once
-from stabkit.figures.shared.points import LOWEST
 from stabkit.results.chain import REFERENCE_STEP
-from stabkit.storage.store import Run
+from stabkit.results.once import once
+from stabkit.results.points import LOWEST
+from stabkit.results.run import Run
 
 
 def series(run: Run, probe: str, site: str) -> tuple[NDArray[np.int64], NDArray[np.float64]]:

@@ -16,14 +16,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from stabkit.figures.shared import theorem
-from stabkit.figures.shared.comparison import FACTS, conditions, shown
-from stabkit.figures.shared.numbers import centre, chain
-from stabkit.figures.shared.once import once
-from stabkit.figures.shared.words import listed
+from stabkit.results import theorem
+from stabkit.results.conditions import FACTS, conditions, shown
+from stabkit.results.once import once
 from stabkit.results.outcome import AT_UNIGRAM, BORDERLINE
-from stabkit.results.words import fitting
-from stabkit.storage.store import Run
+from stabkit.results.readings import centre, chain
+from stabkit.results.run import Run
+from stabkit.words import fitting, listed
 
 SUMS = ("crossing", "encoder", "decoder")
 COLUMNS = (

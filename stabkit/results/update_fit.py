@@ -10,10 +10,10 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from stabkit.figures.shared.numbers import centre
-from stabkit.figures.shared.points import drawable_rows, parted
 from stabkit.results.chain import SATURATED
 from stabkit.results.line import log_slope
+from stabkit.results.points import drawable_rows, parted
+from stabkit.results.readings import centre
 
 FIT_RANGE = (6, 50)
 """Layers: deeper, Post-LN's numbers vary several-fold with the seed."""

@@ -13,10 +13,9 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from stabkit.figures.shared.comparison import Shown, depth_rank, shown
-from stabkit.results.surface import SurfaceSpec
-from stabkit.storage.store import Run
-from stabkit.storage.surfaces import Surface
+from stabkit.results.conditions import Shown, depth_rank, shown
+from stabkit.results.run import Run
+from stabkit.results.surface import Surface, SurfaceSpec
 
 Kind = Literal["surface", "cut", "path", "between"]
 

@@ -29,9 +29,9 @@ from stabkit import methods
 from stabkit.methods import blocks
 from stabkit.methods.base import PLACES, Method, Role, Site, sites
 from stabkit.methods.parts import Part, normalises
+from stabkit.results.run import Run
+from stabkit.results.schedule import total
 from stabkit.spec import RunSpec
-from stabkit.storage.store import Run
-from stabkit.training.schedule import total
 
 
 @dataclass(frozen=True, slots=True)
