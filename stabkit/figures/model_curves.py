@@ -21,7 +21,7 @@ from stabkit.figures.drawing import style
 from stabkit.figures.drawing.line_ends import End, label_ends
 from stabkit.figures.picture import Note, Picture
 from stabkit.results.depth_fit import geometric
-from stabkit.results.outcome import LOST, SEEN_LOST
+from stabkit.results.outcome import LOST, RECOVERED
 from stabkit.results.own.cell import ModelCell
 from stabkit.results.own.judged import Judged
 from stabkit.results.own.link import NAMES
@@ -442,7 +442,7 @@ WATCHED: tuple[Picture[Watched], ...] = (
         lines=_gradient_lines,
         title=_gradient_title,
         y_label="gradient ÷ top layer's",
-        limits={1e-2: "warns below", LOST: "{} of {} trained".format(*SEEN_LOST), 1e2: "warns above"},
+        limits={1e-2: "warns below", LOST: "{} of {} trained".format(*RECOVERED), 1e2: "warns above"},
         reads="Gradient of each layer over the top layer's",
     ),
     _watched(

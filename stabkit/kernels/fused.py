@@ -23,7 +23,7 @@ from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
 from stabkit.kernels.lease import Lease, Spare, addresses, gradients_of
-from stabkit.kernels.native import CODES, GIVEN, KINDS, PLACES, SCORES, CallStruct, Native, SublayerStruct, native
+from stabkit.kernels.native import ADDRESSES, CODES, KINDS, PLACES, SCORES, CallStruct, Native, SublayerStruct, native
 from stabkit.kernels.reference import transformed
 
 Watchers = list[Callable[[torch.Tensor], Any]]
@@ -323,7 +323,7 @@ class _Node(Function):
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
         y = torch.empty_like(x, memory_format=torch.contiguous_format)
         f = torch.empty_like(y) if branch else None
-        given = None if f is None else [None] * GIVEN * (end - begin - 1) + [f] + [None] * (GIVEN - 1)
+        given = None if f is None else [None] * ADDRESSES * (end - begin - 1) + [f] + [None] * (ADDRESSES - 1)
         ctx.call = this.call(begin, end, x, memory, y, given, keep=True)
         ctx.work = Lease(this.fused.spare, this.native.size(ctypes.byref(ctx.call.struct)), x)
         ctx.call.struct.work = ctx.work.tensor.data_ptr()

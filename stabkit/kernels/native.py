@@ -18,7 +18,7 @@ KINDS = ("self", "cross", "relu", "swiglu")
 SCORES = 16
 """A row of scores is padded to a multiple of it: `PAD`."""
 
-GIVEN = 7
+ADDRESSES = 7
 """Addresses of a sub-layer in `Call.given`."""
 
 _I, _P, _D = ctypes.c_int64, ctypes.c_void_p, ctypes.c_double

@@ -50,7 +50,7 @@ class _Sinkhorn(Function):
 
 
 @dataclass(slots=True)
-class Held:
+class SharedArray:
     """One array that readers attend to, and the gradient that they leave for it."""
 
     value: torch.Tensor
@@ -68,11 +68,11 @@ class Added:
     """
 
     def __init__(self, epsilon: float) -> None:
-        self.epsilon, self.held, self.order = epsilon, list[Held](), torch.zeros(())
+        self.epsilon, self.held, self.order = epsilon, list[SharedArray](), torch.zeros(())
 
     def append(self, x: torch.Tensor) -> None:
         """One array more, (T, B, D)."""
-        held = Held(x.detach().contiguous())
+        held = SharedArray(x.detach().contiguous())
         out, self.order = _Hold.apply(x, self.order, held)  # type: ignore[no-untyped-call]
         self.last: torch.Tensor = out
         self.held = [*self.held, held]
@@ -91,7 +91,7 @@ class Added:
 
 class _Hold(Function):
     @staticmethod
-    def forward(ctx: Any, x: torch.Tensor, order: torch.Tensor, held: Held) -> tuple[torch.Tensor, torch.Tensor]:
+    def forward(ctx: Any, x: torch.Tensor, order: torch.Tensor, held: SharedArray) -> tuple[torch.Tensor, torch.Tensor]:
         ctx.held = held
         ctx.set_materialize_grads(False)
         return x.view_as(x), order.clone()
@@ -108,7 +108,9 @@ class _Hold(Function):
 
 class _Read(Function):
     @staticmethod
-    def forward(ctx: Any, query: torch.Tensor, order: torch.Tensor, held: list[Held], epsilon: float) -> torch.Tensor:
+    def forward(
+        ctx: Any, query: torch.Tensor, order: torch.Tensor, held: list[SharedArray], epsilon: float
+    ) -> torch.Tensor:
         first, query = held[0].value, query.contiguous()
         count, rows, width = len(held), first.numel() // first.shape[-1], first.shape[-1]
         work, out = first.new_empty((2, count, rows)), torch.empty_like(first)

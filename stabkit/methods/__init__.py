@@ -26,7 +26,7 @@ from stabkit.methods.papers import (
     sub_ln,
     t_fixup,
 )
-from stabkit.methods.today import (
+from stabkit.methods.recent import (
     OUT,
     attention_residuals,
     completep,
@@ -124,14 +124,14 @@ def build(key: str, options: Mapping[str, str], alpha_scale: float = 1.0, beta_s
     return row(key)(**options, **given)
 
 
-def made(spec: RunSpec, texts: own.Texts = {}) -> Method:  # noqa: B006  # a mapping that nothing writes to
+def method_of(spec: RunSpec, texts: own.Texts = {}) -> Method:  # noqa: B006  # a mapping that nothing writes to
     """The method of a run that is to be trained or measured; `texts` holds the files that this command named. Raises
     UsageError for a file that was not."""
     if spec.own is None:
         return build(spec.method, spec.options, spec.alpha_scale, spec.beta_scale)
     make = own.row(own.text_of(spec.own, texts), spec.own.file, spec.own.name)
     given = {name: getattr(spec, name) for name in SCALES if getattr(spec, name) != 1.0}
-    return own.made(make, f"{spec.own.file}:{spec.own.name}", {**spec.options, **given})
+    return own.method_from(make, f"{spec.own.file}:{spec.own.name}", {**spec.options, **given})
 
 
 def of(spec: RunSpec) -> Method | None:
@@ -155,7 +155,7 @@ def parameters(spec: RunSpec, texts: own.Texts = {}) -> int:  # noqa: B006
     """What a run's model holds, trained or not; of a method that this version does not know, or whose file is not among
     the texts, as Post-LN's."""
     if spec.own is not None and spec.own.digest in texts:
-        return count(made(spec, texts), spec.model, spec.task.vocab)
+        return count(method_of(spec, texts), spec.model, spec.task.vocab)
     options = tuple(spec.options.items())
     return _counted(spec.method, options, spec.alpha_scale, spec.beta_scale, spec.model, spec.task.vocab)
 
@@ -257,7 +257,7 @@ def with_recipe(spec: RunSpec, texts: own.Texts = {}) -> RunSpec:  # noqa: B006
     """The spec with its method's own base initialisation, optimiser and rate where its recipe is the paper's."""
     if spec.recipe == "shared":
         return spec
-    method = made(spec, texts)
+    method = method_of(spec, texts)
     given = method.recipe
     if given is None:
         raise UsageError(f"--recipe paper: {method.label} has no recipe here; leave it out")

@@ -114,11 +114,11 @@ def executed(text: str, file: str) -> Mapping[str, Any]:
     try:
         exec(compile(text.encode(), file, "exec", dont_inherit=True), module.__dict__)
     except (Exception, SystemExit) as error:  # whatever a user's file raises
-        raise UsageError(f"{said(error, file)}") from error
+        raise UsageError(f"{located(error, file)}") from error
     return module.__dict__
 
 
-def said(error: BaseException, file: str) -> str:
+def located(error: BaseException, file: str) -> str:
     """`my.py, line 3: NameError: name 'x' is not defined`, the deepest line of that file."""
     line, trace = 0, error.__traceback__
     while trace is not None:
@@ -154,14 +154,14 @@ def row(text: str, file: str, name: str) -> Callable[..., Method]:
     return found  # type: ignore[no-any-return]  # what it returns is checked by `made`
 
 
-def made(make: Callable[..., Method], place: str, settings: Mapping[str, Any]) -> Method:
+def method_from(make: Callable[..., Method], place: str, settings: Mapping[str, Any]) -> Method:
     """The method that a function makes; raises UsageError for anything else."""
     try:
         method = make(**settings)
     except UsageError:
         raise
     except (Exception, SystemExit) as error:
-        raise UsageError(said(error, Path(place.rpartition(":")[0]).name)) from error
+        raise UsageError(located(error, Path(place.rpartition(":")[0]).name)) from error
     if not isinstance(method, Method):
         raise UsageError(
             f"{place} returns {type(method).__name__}, not a Method, as this would: from stabkit.methods import "

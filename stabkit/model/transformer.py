@@ -145,7 +145,7 @@ class Transformer(nn.Module):
             return True
         return any(any(watchers) for stack in self._fused.values() for watchers in stack.unasked.values())
 
-    def made_by(self) -> str:
+    def path_taken(self) -> str:
         """`fused AVX512`, `python (asked for)`; where a few passes took the other path, or a hook asked for it, that
         too: `fused AVX512, python (a probe that asks for the graph)`."""
         return ", ".join(self.ran) or "before any pass"
@@ -304,7 +304,7 @@ class Transformer(nn.Module):
         kernel = None if pasts is not None or self._why_not(stack, x) else self._pass(stack, x, mask_BS)
         wiring.fused = kernel is not None
         states = wiring.begin(x)
-        self._seen(f"{stack}.0", states)
+        self._tap_states(f"{stack}.0", states)
         sublayers = self._in_order[stack]
         step = 1 if kernel is None or not wiring.whole else len(sublayers)
         masks = {} if kernel else self._masks(stack, tokens_BT, mask_BS, pasts)
@@ -319,7 +319,7 @@ class Transformer(nn.Module):
             else:
                 y, branch = residual(read, memory, masks.get(site.kind), (pasts or {}).get(site), carried)
             states = wiring.join(states, y, branch, last)
-            self._seen(site.name, states)
+            self._tap_states(site.name, states)
         x = wiring.end(states)
         return self.final[stack](x) if stack in self.final else x
 
@@ -355,7 +355,7 @@ class Transformer(nn.Module):
             masks["self"] = self._causal(tokens_BT)
         return masks
 
-    def _seen(self, place: str, states: States) -> None:
+    def _tap_states(self, place: str, states: States) -> None:
         """Every stream's state past its tap."""
         for tap, state in zip(self._taps[place], states, strict=False):  # what is no stream has none
             tap(state)

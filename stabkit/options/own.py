@@ -61,7 +61,7 @@ def method(
         options = methods.settled(f"method {place}", methods.options_of(make), settings)
     except (NameError, TypeError, ValueError, KeyError) as error:
         raise UsageError(f"{place}: options are keyword arguments of type Literal with a default: {error}") from error
-    made = own.made(make, place, options)
+    made = own.method_from(make, place, options)
     taken = dict(zip(methods.KEYS, (each.label for each in methods.DEFAULTS), strict=True))
     key = own.key_of(made, place, taken)
     for n, m in depths:
@@ -94,7 +94,7 @@ def sound(made: Method, place: str, n: int, m: int) -> None:
     try:
         fault = next(validate.faults(made, n, m), "")
     except Exception as error:  # whatever a user's slot raises
-        raise UsageError(own.said(error, place.rpartition(":")[0])) from error
+        raise UsageError(own.located(error, place.rpartition(":")[0])) from error
     if fault:
         raise UsageError(f"{place}: {fault}")
 

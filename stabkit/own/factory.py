@@ -29,13 +29,13 @@ def function(option: str, text: str) -> Callable[..., Any]:
     except ModuleNotFoundError as error:
         if error.name and not f"{module}.".startswith(f"{error.name}."):
             raise UsageError(f"{option}: {module} imports {error.name!r}, which is not installed") from error
-        missing = f"no module {error.name!r}" if error.name else told(error)
+        missing = f"no module {error.name!r}" if error.name else one_line(error)
         raise UsageError(f"{option}: {missing}; looked on Python's path and in this folder") from error
     except SystemExit as error:
         guard = 'put script code under if __name__ == "__main__"'
-        raise UsageError(f"{option}: importing {module} ended with {told(error)}; {guard}") from error
+        raise UsageError(f"{option}: importing {module} ended with {one_line(error)}; {guard}") from error
     except Exception as error:  # the user's own
-        raise UsageError(f"{option}: importing {module} raised {told(error)}") from error
+        raise UsageError(f"{option}: importing {module} raised {one_line(error)}") from error
     attribute = getattr(imported, name, None)
     if attribute is None:
         near = difflib.get_close_matches(name, vars(imported), 1)
@@ -60,7 +60,7 @@ def call(option: str, text: str, depth: int | None = None) -> Any:
     try:
         return made(depth) if needs else made()
     except (Exception, SystemExit) as error:
-        raise UsageError(f"{option}: {text} raised {told(error)}") from error
+        raise UsageError(f"{option}: {text} raised {one_line(error)}") from error
 
 
 def needed(function: Callable[..., Any]) -> list[str]:
@@ -102,7 +102,7 @@ def _load(model: Any, path: Path) -> None:
     model.load_state_dict(held)
 
 
-def told(error: BaseException) -> str:
+def one_line(error: BaseException) -> str:
     """An exception in one line, at most three hundred characters of it."""
     try:
         words = " ".join(str(error).split())

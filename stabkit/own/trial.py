@@ -20,8 +20,8 @@ from typing import Any
 import torch
 
 from stabkit.own.chain import updates
-from stabkit.own.factory import told
-from stabkit.own.probe.built_model import Made, make, seeded
+from stabkit.own.factory import one_line
+from stabkit.own.probe.built_model import BuiltModel, make, seeded
 from stabkit.own.probe.loop import GROWN
 from stabkit.own.probe.schedule import peak
 from stabkit.own.probe.worker import answered, key
@@ -33,7 +33,7 @@ from stabkit.storage.shelf import Shelf
 from stabkit.storage.trials import TRIAL
 from stabkit.version import __version__
 
-HELD = 16
+HELD_OUT = 16
 """Batches that the loss is read on: those of the steps after the last update's."""
 SOURCE = 0
 """Of the batches of a factory without a loss: every seed learns the same."""
@@ -41,7 +41,7 @@ NUMERIC = (ArithmeticError, torch.linalg.LinAlgError)  # type: ignore[attr-defin
 """What code raises on numbers alone."""
 RAISED = 1.5
 """A loss, or the norm of all parameters, this many times its first has grown."""
-SEEN = "the loss is read on the training batches: {}"
+TRAINED_ON = "the loss is read on the training batches: {}"
 
 Tell = Callable[[dict[str, Any]], None]
 
@@ -54,12 +54,12 @@ def trial(job: dict[str, Any], tell: Tell) -> tuple[str, str]:
 
 def _tried(job: dict[str, Any], function: Callable[..., Any], shelf: Shelf[ModelTrial], tell: Tell) -> dict[str, Any]:
     begin = time.monotonic()
-    made = _made(job, function)
+    made = _built(job, function)
     start, size = held_out(made, job["steps"]), _size(made)
     names = ("factory", "depth", "width", "smallest", "seed", "lr", "warmup", "steps")
     plays = [repr(getattr(scheduler, "state_dict", dict)()) for scheduler in made.schedule.schedulers]
     trial_id = key(job, made, [{name: job[name] for name in names}, TRIAL_VERSION, repr(start), plays])
-    with shelf.held(trial_id, job.get("over", "")):
+    with shelf.hold(trial_id, job.get("over", "")):
         if shelf.load_if_sound(trial_id) is not None:
             return {"folder": trial_id, "reused": True}
         result = _updated(job, made, start, size, begin, tell)
@@ -67,7 +67,7 @@ def _tried(job: dict[str, Any], function: Callable[..., Any], shelf: Shelf[Model
     return {"folder": trial_id, "reused": False}
 
 
-def _updated(job: dict[str, Any], made: Made, start: float, size: float, begin: float, tell: Tell) -> ModelTrial:
+def _updated(job: dict[str, Any], made: BuiltModel, start: float, size: float, begin: float, tell: Tell) -> ModelTrial:
     """Equal updates, and what they left; `size` is of the parameters before, `begin` when the job began."""
     losses, note = updated(made, job["steps"], lambda step, loss: tell(_event(job, step, loss)))
     whole = len(losses) == job["steps"] and math.isfinite(losses[-1])
@@ -78,7 +78,7 @@ def _updated(job: dict[str, Any], made: Made, start: float, size: float, begin: 
             raise
         loss = math.inf
     count = made.objective.batches()
-    seen = f"there are {count}" if 0 < count <= job["steps"] + HELD else "" if made.fresh else "there is one"
+    seen = f"there are {count}" if 0 < count <= job["steps"] + HELD_OUT else "" if made.fresh else "there is one"
     return ModelTrial(
         **{name: job[name] for name in ("factory", "depth", "width", "lr", "seed", "steps")},
         made=len(losses),
@@ -90,12 +90,12 @@ def _updated(job: dict[str, Any], made: Made, start: float, size: float, begin: 
         model=type(made.model).__name__,
         parameters=sum(p.numel() for p in made.model.parameters()),
         optimizer=updates.name(made.optimizers),
-        notes=tuple(filter(None, [note, SEEN.format(seen) if seen else ""])),
+        notes=tuple(filter(None, [note, TRAINED_ON.format(seen) if seen else ""])),
         seconds=round(time.monotonic() - begin, 3),
     )
 
 
-def _made(job: dict[str, Any], function: Callable[..., Any]) -> Made:
+def _built(job: dict[str, Any], function: Callable[..., Any]) -> BuiltModel:
     """The model, its rates in proportion to those of the smallest size."""
     base, (depth, width) = 0.0, job["smallest"]
     if (depth, width) != (job["depth"], job["width"]):
@@ -114,7 +114,7 @@ def _made(job: dict[str, Any], function: Callable[..., Any]) -> Made:
     )
 
 
-def updated(made: Made, steps: int, tell: Callable[[int, float], None]) -> tuple[list[float], str]:
+def updated(made: BuiltModel, steps: int, tell: Callable[[int, float], None]) -> tuple[list[float], str]:
     """(the loss of every update, a note): as many updates as are asked for, or until one's loss is no number, or the
     user's code raises because numbers have grown; what it raises while they have not is its own fault, and goes on."""
     losses, last, before = list[float](), -math.inf, _size(made)
@@ -132,7 +132,10 @@ def updated(made: Made, steps: int, tell: Callable[[int, float], None]) -> tuple
         except GROWN as error:
             if step == 1 or not _of_numbers(error, losses[0], losses[-1], before, _size(made)):
                 raise
-            return [*losses[: step - 1], math.nan], f"update {step} raised {told(error)}: its loss counts as not finite"
+            return [
+                *losses[: step - 1],
+                math.nan,
+            ], f"update {step} raised {one_line(error)}: its loss counts as not finite"
         made.schedule.step()
         if time.monotonic() - last > 0.5:
             last = time.monotonic()
@@ -148,14 +151,14 @@ def _of_numbers(error: BaseException, first: float, loss: float, before: float, 
     return isinstance(error, NUMERIC) or not (loss <= RAISED * first and size <= RAISED * before)
 
 
-def _size(made: Made) -> float:
+def _size(made: BuiltModel) -> float:
     """The norm of all parameters together."""
     return math.hypot(*(float(p.detach().norm()) for p in made.model.parameters()))
 
 
-def held_out(made: Made, steps: int) -> float:
+def held_out(made: BuiltModel, steps: int) -> float:
     """Mean loss over the HELD batches after the updates', in eval mode. Where there is one batch it is that one."""
-    count = HELD if made.fresh else 1
+    count = HELD_OUT if made.fresh else 1
     with run.untouched(made.model), torch.no_grad():
         seeded(0)
         made.model.eval()

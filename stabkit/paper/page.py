@@ -90,7 +90,10 @@ def one(part: Part, command: str, indexed: bool) -> str:
 
 def index(sections: Sequence[Mapping[str, Any]], beyond: Left, command: str) -> str:
     """One screen: every item and how its claims came out."""
-    central, side = _told(sections, "The papers’ central claims", "central"), _told(sections, "The side claims", "side")
+    central, side = (
+        _tally(sections, "The papers’ central claims", "central"),
+        _tally(sections, "The side claims", "side"),
+    )
     return template(ASSETS / "index.html.j2").render(
         **shell(
             TITLE,
@@ -104,7 +107,7 @@ def index(sections: Sequence[Mapping[str, Any]], beyond: Left, command: str) -> 
     )
 
 
-def _told(sections: Sequence[Mapping[str, Any]], what: str, weight: str) -> str:
+def _tally(sections: Sequence[Mapping[str, Any]], what: str, weight: str) -> str:
     """`The papers’ central claims: 8 hold, 4 fail.`; "" where none of this weight was tested."""
     words = counted([claim for claim, _ in _claims(sections)], (weight,))
     return f"{what}: {words}." if words else ""

@@ -64,7 +64,7 @@ def run_all(
         left = None if limit is None else limit - (time.monotonic() - begin)
         if len(parts) > len(refused) and left is not None:
             pace = cost.pace([*stored, *(one for part in parts for one in part.runs)])
-            if plans.seconds(step.asked, held(store, asked.values()), pace) > left:
+            if plans.seconds(step.asked, stored_pieces(store, asked.values()), pace) > left:
                 beyond.append(step)
                 continue
         listener.begins(step.asked.item)
@@ -74,7 +74,7 @@ def run_all(
     return parts, beyond
 
 
-def held(store: Store, asked: Iterable[tuple[Asked, Part]]) -> set[Piece]:
+def stored_pieces(store: Store, asked: Iterable[tuple[Asked, Part]]) -> set[Piece]:
     """What the store has of these items' work: runs by their ids; translations and surfaces, whose ids are known only
     when their runs are there, by how these begin."""
     runs = set(store.ids())

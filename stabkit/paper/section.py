@@ -26,7 +26,7 @@ from stabkit.words import plain
 BRIEF = 150
 """Signs of what stands beside a sentence; the folded table has all."""
 DECIDED = ("holds", "mixed", "fails")
-SAID = 2
+LEADING = 2
 """Figures whose titles say what came out, before the claims."""
 COLOURS = {"reproduces": "holds", "holds where decided": "holds", "does not reproduce": "fails", "in part": "mixed"}
 """The colour of a claim in which an item's verdict is written; others in that of the untested."""
@@ -43,7 +43,7 @@ def of_part(part: Part) -> dict[str, Any]:
     return {
         "part": part,
         "item": part.item,
-        "said": [card.title for card in told[:SAID]] or [headline(part.runs)],
+        "said": [card.title for card in told[:LEADING]] or [headline(part.runs)],
         "commands": [plain(command) for command in part.commands],
         "instead": plain(part.instead),
         "notes": [plain(note) for note in dict.fromkeys(part.notes)],

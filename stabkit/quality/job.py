@@ -25,7 +25,7 @@ from stabkit.version import __version__
 def translate(job: dict[str, Any], tell: Callable[[dict[str, Any]], None], task: Callable[..., Any]) -> tuple[str, str]:
     """Do one job; `task` makes the task of a run's spec."""
     spec, shelf = specs.from_json(job["spec"]), Shelf(TRANSLATION, Path(job["out"]))
-    with shelf.held(spec.translation_id, job.get("over", "")):
+    with shelf.hold(spec.translation_id, job.get("over", "")):
         if shelf.load_if_sound(spec.translation_id) is None:  # nor by another command meanwhile
             shelf.commit(spec.translation_id, to_files(_translated(job, spec, tell, task)))
     return job["id"], "done"

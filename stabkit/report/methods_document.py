@@ -12,7 +12,7 @@ from stabkit.methods import constants, formula, support
 from stabkit.methods.base import Assumed, Method, Recipe, defined, sites
 from stabkit.methods.constants import ConstantsJson
 from stabkit.methods.groups import group_of
-from stabkit.methods.today import OUT
+from stabkit.methods.recent import OUT
 from stabkit.methods.wirings import named
 from stabkit.report.json_document import SCHEMA, Document
 from stabkit.spec import depth_text

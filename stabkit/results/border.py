@@ -100,6 +100,6 @@ def rank_correlation(one: pd.Series[float], other: pd.Series[float]) -> float:
     return float(one[kept].rank().corr(other[kept].rank()))
 
 
-def told(rows: pd.DataFrame) -> str:
+def beside(rows: pd.DataFrame) -> str:
     """`, 9 of 12 failing and 148 of 150 training runs by β/α alone`."""
     return "".join(f", {found} by {name} alone" for name, found in controls(rows).items() if found)

@@ -31,15 +31,15 @@ Word = Literal["trains", "stuck", "diverged", "early", "failed"]
 
 VANISHED = 1e-2
 """A first/last decoder gradient ratio below this has vanished: the only limit, for outcomes, words and claims alike.
-What it is worth: SEEN_BELOW."""
-SEEN_BELOW = {"stuck": (31, 31), "trains": (6, 43)}
+What it is worth: FELL_BELOW."""
+FELL_BELOW = {"stuck": (31, 31), "trains": (6, 43)}
 """(how many fell below VANISHED, of how many) of the 80 runs of docs/blind.csv that both readings, which saw losses
 alone, called so: all that are stuck, and six that train, Post-LN's near the rate beyond which it no longer does."""
-SEEN = "{} of {} runs that two readers of loss curves called stuck fell below it, and {} of {} that train".format(
-    *SEEN_BELOW["stuck"], *SEEN_BELOW["trains"]
+BY_EYE = "{} of {} runs that two readers of loss curves called stuck fell below it, and {} of {} that train".format(
+    *FELL_BELOW["stuck"], *FELL_BELOW["trains"]
 )
 """The same in words."""
-LOST, SEEN_LOST = 1e-4, (3, 131)
+LOST, RECOVERED = 1e-4, (3, 131)
 """Of (how many) runs of the studies' rows whose ratio fell below this at any reading until they were judged, so many
 train; of those that fell below it within sixteen updates none of 126 does."""
 GROWN = 1.5
@@ -206,7 +206,7 @@ def perplexity(nll: float) -> float:
     return math.exp(nll) if nll < 700 else math.inf if nll == nll else math.nan
 
 
-class Kept(TypedDict):
+class StoredOutcome(TypedDict):
     """What a run's outcome.json holds: what training alone knows, whatever words today's rule has for the rest."""
 
     unigram_loss: float | str
@@ -216,7 +216,7 @@ class Kept(TypedDict):
 
 def check(value: Any) -> None:
     """Raise ValueError for anything that is not a `Kept`."""
-    if not isinstance(value, dict) or set(value) != set(Kept.__annotations__):
+    if not isinstance(value, dict) or set(value) != set(StoredOutcome.__annotations__):
         raise ValueError("its outcome.json is not an outcome of training")
     if type(value["parameters"]) is not int or not 0 <= value["parameters"] < 2**53:
         raise ValueError("its outcome.json holds an invalid count")

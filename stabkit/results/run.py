@@ -25,7 +25,7 @@ class Run:
 
     path: Path
     spec: RunSpec
-    kept: outcomes.Kept
+    kept: outcomes.StoredOutcome
     records: Mapping[str, Table]
     """Every table that today's probes can be compared with; others are left out (`lacks`)."""
     environment: Mapping[str, Any]

@@ -31,7 +31,7 @@ COLUMNS = (
 )
 
 
-RATE_TOLD = "rate_told"
+RATE_IN_CONDITIONS = "rate_told"
 """An attribute of the frame: whether its conditions tell the rate."""
 
 
@@ -76,7 +76,7 @@ def frame(runs: Sequence[Run]) -> pd.DataFrame:
             }
         )
     found = pd.DataFrame(rows, columns=list(COLUMNS))
-    found.attrs[RATE_TOLD] = any(condition.has("train.lr") for *_, condition in settings)
+    found.attrs[RATE_IN_CONDITIONS] = any(condition.has("train.lr") for *_, condition in settings)
     with np.errstate(all="ignore"):
         for _, group in groups(found):
             found.loc[group.index, "relative"] = group["relative"] / predicted(group)
@@ -135,7 +135,7 @@ def sentence(every: pd.DataFrame, name: str, rows: pd.DataFrame) -> str:
     """How many pairs of factors of one plane of them train, which fail where they are few, which train by a hair, and
     how many are undecided."""
     counted = cells(rows)
-    if rows["lr"].nunique() == 1 and not every.attrs[RATE_TOLD]:
+    if rows["lr"].nunique() == 1 and not every.attrs[RATE_IN_CONDITIONS]:
         name = f"{name}, lr {rows['lr'].iloc[0]:g}"
     pairs, stop = "pairs of factors on α and β", ""
     for other, only in (("beta_scale", "α"), ("alpha_scale", "β")):

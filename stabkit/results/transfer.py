@@ -17,7 +17,7 @@ from typing import Literal, NotRequired, TypedDict
 
 from stabkit.results.intervals import Interval, IntervalJson
 from stabkit.results.line import Line, beyond, line, slope
-from stabkit.results.valley import Axis, SizeJson, Valley, ValleyJson, Wanted, size_json
+from stabkit.results.valley import Axis, Places, SizeJson, Valley, ValleyJson, size_json
 
 Verdict = Literal["carries", "drifts", "cannot tell"]
 SPREAD = 5.0
@@ -96,10 +96,10 @@ class Transfer:
     lost: frozenset[int] = frozenset()
     """Sizes with a run that has no result: they are not searched further."""
 
-    def wanted(self, start: int) -> dict[int, Wanted]:
+    def next_trials(self, start: int) -> dict[int, Places]:
         """{size: what to try next}; where all are found, the smallest's best rate at the largest."""
         open_ = [valley for valley in self.valleys if valley.size not in self.lost]
-        wanted = {valley.size: more for valley in open_ if (more := valley.wanted(start))}
+        wanted = {valley.size: more for valley in open_ if (more := valley.next_trials(start))}
         last = self.valleys[-1]
         if wanted or not self.valleys[0].found or last.size in self.lost:
             return wanted

@@ -45,7 +45,7 @@ class Trial:
 
 Trials = Mapping[tuple[int, int], Trial]
 """{(rung, seed): its trial}."""
-Wanted = list[tuple[int, int]]
+Places = list[tuple[int, int]]
 
 
 def rungs(low: float, high: float) -> tuple[float, ...]:
@@ -131,7 +131,7 @@ class Valley:
     edge_only: bool = False
     """Whether only the highest stable rate is searched, with every seed."""
 
-    def wanted(self, start: int) -> Wanted:
+    def next_trials(self, start: int) -> Places:
         """What to try next; nothing where it is found, or no rate trains. `start`: the rung that is tried first."""
         if self.edge_only:
             return [(rung, seed) for seed in self.seeds if (rung := self._toward_edge(seed, start)) is not None]

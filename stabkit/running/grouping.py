@@ -89,7 +89,7 @@ def shape(run_spec: RunSpec, texts: Texts) -> str:
 
 def _structure(run_spec: RunSpec, texts: Texts) -> list[Any]:
     """What a method puts where, its numbers left out."""
-    method, config = methods.made(run_spec, texts), run_spec.model
+    method, config = methods.method_of(run_spec, texts), run_spec.model
     sites = [
         [
             *(slot(site) for slot in (method.norm_in, method.norm_branch, method.norm_out, method.kappa)),

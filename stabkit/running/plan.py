@@ -16,7 +16,7 @@ from typing import Generic, Literal, Protocol, TypeVar
 from stabkit.running.executors.base import ATTEMPTS, Answer, Lost, LostKind, Tell
 from stabkit.running.work import Job
 from stabkit.storage.folder import CorruptFolder, OldFolder
-from stabkit.storage.locks import LOOK, Busy, Freed, Locked
+from stabkit.storage.locks import LOOK, Busy, Locked, ReleasedLocks
 from stabkit.storage.shelf import Shelf
 
 S = TypeVar("S")
@@ -131,7 +131,7 @@ def plan(specs: Sequence[S], work: Work[S, T], *, repair: bool = True) -> Plan[S
 def _aside(shelf: Shelf[T], name: str) -> str:
     """Put a folder that failed its check aside, unless another command is at it, or has made it anew meanwhile."""
     try:
-        with shelf.held(name):
+        with shelf.hold(name):
             try:
                 shelf.load(name)
             except (CorruptFolder, OldFolder):
@@ -199,7 +199,7 @@ def settled(
     """Every job with its last answer: one that is lost is tried again, ATTEMPTS times in all. One that another command
     is at is given again when it is held no more, unless `stored` says that there is nothing left to do; after waiting
     `patience` seconds with nothing else to do it is given up without an answer."""
-    held, freed, since = dict[str, tuple[Job, Busy]](), Freed(), math.inf
+    held, freed, since = dict[str, tuple[Job, Busy]](), ReleasedLocks(), math.inf
     while jobs or held:
         if jobs:
             since = math.inf
@@ -240,7 +240,7 @@ def settled(
         jobs = again
 
 
-def _freed(held: dict[str, tuple[Job, Busy]], freed: Freed, tell: Tell) -> list[Job]:
+def _freed(held: dict[str, tuple[Job, Busy]], freed: ReleasedLocks, tell: Tell) -> list[Job]:
     """Take out those that nobody is at any more."""
     free = list[Job]()
     for name, (job, busy) in list(held.items()):

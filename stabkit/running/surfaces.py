@@ -92,8 +92,8 @@ def _step(run: Run, at: str) -> int:
     last = run.outcome.steps
     step = {"init": 0, "end": last}.get(at)
     step = int(at) if step is None else step
-    if step not in weights.kept(run):
-        have = ", ".join(map(str, weights.kept(run)))
+    if step not in weights.stored_steps(run):
+        have = ", ".join(map(str, weights.stored_steps(run)))
         raise UsageError(f"--at {at}: {run.run_id} kept the weights of steps {have}; --snapshots keeps more")
     return step
 

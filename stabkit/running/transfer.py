@@ -121,7 +121,7 @@ def search(
     lost: set[tuple[str, int]] = set()
     failed, notes = list[tuple[str, str]](), list[str]()
     new = left = 0
-    while wanted := _wanted(plan, tried, lost):
+    while wanted := _next_places(plan, tried, lost):
         if limit is not None and new and time.monotonic() - begin + seconds(wanted) > limit:
             left = len(wanted)
             break
@@ -145,12 +145,12 @@ def runs_a_size(plan: SearchPlan) -> int:
     return WALK * len(plan.seeds) if plan.highest else WALK + len(plan.seeds) * (2 * REACH + 1)
 
 
-def _wanted(plan: SearchPlan, tried: Mapping[Place, Trial], lost: set[tuple[str, int]]) -> list[Place]:
+def _next_places(plan: SearchPlan, tried: Mapping[Place, Trial], lost: set[tuple[str, int]]) -> list[Place]:
     """The largest sizes first, which take longest."""
     wanted = [
         Place(transfer.key, size, rung, seed)
         for transfer in plan.transfers(tried, lost)
-        for size, places in transfer.wanted(len(plan.rungs) // 2).items()
+        for size, places in transfer.next_trials(len(plan.rungs) // 2).items()
         for rung, seed in places
     ]
     return sorted(wanted, key=lambda place: -place.size)

@@ -91,7 +91,7 @@ def _run(job: Job, tell: Callable[[Event], None]) -> tuple[str, str]:
             f"this worker has stabkit {__version__}, but another one planned {job['id']}: install the same"
         )
     store = Store(Path(job["out"]))
-    with store.shelf.held(run_id, job.get("over", "")):
+    with store.shelf.hold(run_id, job.get("over", "")):
         if (done := store.shelf.load_if_sound(run_id)) is not None:  # by another command meanwhile
             return run_id, done.outcome.word
         return run_id, _trained(job, run_spec, store, tell)
@@ -164,7 +164,7 @@ def _runs(job: Job, tell: Callable[[Event], None]) -> tuple[str, str]:
         mine: list[RunSpec] = []
         for each, one in zip(job["jobs"], specs, strict=True):
             try:
-                held.enter_context(store.shelf.held(one.run_id, each.get("over", "")))
+                held.enter_context(store.shelf.hold(one.run_id, each.get("over", "")))
             except Locked as error:
                 answers[one.run_id] = error.busy.to_json()
                 continue

@@ -92,10 +92,10 @@ UNKNOWN = _Holder("", 0, "", "")
 
 
 @contextmanager
-def held(root: Path, name: str, over: str = "") -> Iterator[None]:
+def hold(root: Path, name: str, over: str = "") -> Iterator[None]:
     """Hold the lock on a name, while this lasts; raises Locked where another does, StoreError where none can be made.
 
-    `over`: of a holder that was found to be gone (`Freed`).
+    `over`: of a holder that was found to be gone (`ReleasedLocks`).
     """
     before, turn, mine = _take(root, name, over)
     path = _path(root, name, turn)
@@ -114,11 +114,11 @@ def held(root: Path, name: str, over: str = "") -> Iterator[None]:
 @contextmanager
 def awaited(root: Path, name: str) -> Iterator[None]:
     """The same, for what takes seconds: waits until nobody else holds it."""
-    freed, over = Freed(), ""
+    freed, over = ReleasedLocks(), ""
     with ExitStack() as mine:
         while True:
             try:
-                mine.enter_context(held(root, name, over))
+                mine.enter_context(hold(root, name, over))
                 break
             except Locked as error:
                 time.sleep(LOOK)
@@ -126,7 +126,7 @@ def awaited(root: Path, name: str) -> Iterator[None]:
         yield
 
 
-class Freed:
+class ReleasedLocks:
     """Looks at locks again and again, and says which are held no more."""
 
     def __init__(self, limit: float = LIMIT) -> None:
@@ -166,7 +166,7 @@ def clear(root: Path) -> None:
     with suppress(OSError, StoreError), os.scandir(_place(root)) as entries:
         left = {entry.name.rpartition(".")[0] for entry in entries if _holder(Path(entry.path)).gone}
         for name in left:
-            with suppress(Locked), held(root, name):
+            with suppress(Locked), hold(root, name):
                 pass
 
 
@@ -308,7 +308,7 @@ def _place(root: Path) -> Path:
     return folder.own(root, FOLDER)
 
 
-class _Heart:
+class _Heartbeat:
     """One thread that shows that this process lives, as long as it holds anything."""
 
     def __init__(self) -> None:
@@ -339,4 +339,4 @@ class _Heart:
                     _beat(path, holder, self.count)
 
 
-_HEART = _Heart()
+_HEART = _Heartbeat()

@@ -106,10 +106,10 @@ class Shelf(Generic[T]):
         folder.remove(self.root / name, self.partial())
 
     @contextmanager
-    def held(self, name: str, over: str = "") -> Iterator[None]:
-        """The lock on a name, while this lasts (`locks.held`): what a holder before left half-written is deleted, its
+    def hold(self, name: str, over: str = "") -> Iterator[None]:
+        """The lock on a name, while this lasts (`locks.hold`): what a holder before left half-written is deleted, its
         checkpoint or its tiles stay. Raises Locked."""
-        with locks.held(self.root, name.replace("/", "~"), over):
+        with locks.hold(self.root, name.replace("/", "~"), over):
             folder.sweep(self.partial(), name)
             yield
 

@@ -48,7 +48,7 @@ def snapshots(run: Run) -> list[int]:
     return sorted(int(name.removeprefix(SNAPSHOT)) for name in arrays(run) if name.startswith(SNAPSHOT))
 
 
-def kept(run: Run) -> list[int]:
+def stored_steps(run: Run) -> list[int]:
     """The steps whose weights the run has, the last among them."""
     return sorted({*snapshots(run), run.outcome.steps})
 
@@ -59,7 +59,7 @@ def at(run: Run, step: int, names: Sequence[str]) -> Vector:
     if f"{SNAPSHOT}{step}" in held:
         return held[f"{SNAPSHOT}{step}"].astype(np.float64)
     if step != run.outcome.steps:
-        have = ", ".join(map(str, kept(run)))
+        have = ", ".join(map(str, stored_steps(run)))
         raise UsageError(
             f"{run.run_id} kept no weights of step {step}; it has those of {have} (--snapshots keeps more)"
         )

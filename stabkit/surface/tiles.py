@@ -46,7 +46,7 @@ def tile(job: dict[str, Any], tell: Callable[[dict[str, Any]], None], task: Call
     """Compute one tile and keep it; `task` makes the task of a run's spec."""
     spec = specs.from_json(job["spec"])
     shelf = Shelf(SURFACE, Path(job["out"]))
-    with shelf.held(job["id"], job.get("over", "")):
+    with shelf.hold(job["id"], job.get("over", "")):
         made = Tiles(shelf, spec).read(job["name"], job["first"], job["last"]) is not None
         if not made and shelf.load_if_sound(spec.surface_id) is None:  # nor whole by another command meanwhile
             Tiles(shelf, spec).save(job["name"], _computed(job, spec, task))

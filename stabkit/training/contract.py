@@ -18,7 +18,7 @@ from stabkit.methods import validate
 from stabkit.methods.base import Method, sites
 from stabkit.methods.blocks import BLOCKS
 from stabkit.methods.count import parameters
-from stabkit.methods.own import Texts, said
+from stabkit.methods.own import Texts, located
 from stabkit.methods.wirings import Wired, wired
 from stabkit.model.flat import Flat
 from stabkit.model.transformer import Transformer
@@ -60,7 +60,7 @@ def probe(source: Own, texts: Texts, n: int = 1, m: int = 1) -> Own:
     except UsageError:
         raise
     except Exception as error:  # whatever a user's class raises
-        raise UsageError(said(error, source.file)) from error
+        raise UsageError(located(error, source.file)) from error
     words = [line.strip() for line in (made.__doc__ or made.__base__.__doc__ or "").splitlines() if line.strip()]
     return replace(source, label=name, says=words[0].rstrip(".") if words else "")
 
@@ -130,7 +130,7 @@ def method(chosen: Chosen, made: Method, texts: Texts) -> Iterator[Checked]:
         try:
             slips += [f"{depth_text(n, m)}: {fault}" for fault in validate.faults(made, n, m)]
         except Exception as error:  # whatever a slot raises
-            slips.append(f"{depth_text(n, m)}: {said(error, chosen.own.file if chosen.own else made.key)}")
+            slips.append(f"{depth_text(n, m)}: {located(error, chosen.own.file if chosen.own else made.key)}")
     depths = [] if slips else [(n, m) for n, m in ARCHITECTURES if not made.undefined(n, m)]
     more = f", and {len(slips) - 1} more" if len(slips) > 1 else ""
     yield Checked("what its slots say", f"{slips[0]}{more}" if slips else "")
@@ -165,7 +165,7 @@ def _tried(what: str, check: Callable[[RunSpec, Texts], str], spec: RunSpec, tex
     try:
         return Checked(what, check(spec, texts))
     except Exception as error:  # whatever a user's method brings about
-        return Checked(what, said(error, spec.own.file if spec.own else spec.method))
+        return Checked(what, located(error, spec.own.file if spec.own else spec.method))
 
 
 def _task(spec: RunSpec) -> Task:
@@ -183,7 +183,7 @@ def _trains(spec: RunSpec, texts: Texts) -> str:
             return f"{name} is not finite"
         if name in ("ln_input", "branch_ratio") and main_sites(table.sites) != names:
             return f"{name} did not see every tap"
-    counted = parameters(methods.made(spec, texts), spec.model, spec.task.vocab)
+    counted = parameters(methods.method_of(spec, texts), spec.model, spec.task.vocab)
     if result.parameters != counted:
         return f"the model has {result.parameters:,} parameters, its slots say {counted:,}"
     if not result.records["update"].at("state")[-1] > 0:
@@ -208,7 +208,9 @@ def _passes_on(spec: RunSpec, texts: Texts) -> str:
         held = _tensors(wiring)
         states = wiring.begin(x)
         if not isinstance(states, tuple) or len(states) < len(streams):
-            return f"begin gives {_said(states)}, where streams names {len(streams)}: a tuple of as many states or more"
+            return (
+                f"begin gives {_kind_of(states)}, where streams names {len(streams)}: a tuple of as many states or more"
+            )
         read = wiring.read(states, 0)
         if (
             not isinstance(read, tuple)
@@ -216,10 +218,10 @@ def _passes_on(spec: RunSpec, texts: Texts) -> str:
             or _shape(read[0]) != x.shape
             or not isinstance(read[1], tuple)
         ):
-            return f"read gives {_said(read)}, not (what the sub-layer reads, the states)"
+            return f"read gives {_kind_of(read)}, not (what the sub-layer reads, the states)"
         states = wiring.join(read[1], x, x if wiring.adds else None, 0)
         if not isinstance(states, tuple) or [_shape(s) for s in states[: len(streams)]] != [x.shape] * len(streams):
-            return f"join gives {_said(states)}, not a tuple that begins with {len(streams)} of {tuple(x.shape)}"
+            return f"join gives {_kind_of(states)}, not a tuple that begins with {len(streams)} of {tuple(x.shape)}"
         if kept := sorted(_tensors(wiring) - held):
             return f"it keeps {', '.join(kept)} on the module after a pass: put it into the states"
     return ""
@@ -229,7 +231,7 @@ def _shape(value: object) -> object:
     return value.shape if isinstance(value, torch.Tensor) else None
 
 
-def _said(value: object) -> str:
+def _kind_of(value: object) -> str:
     """`a tuple of 2`, `Tensor`."""
     return f"a tuple of {len(value)}" if isinstance(value, tuple) else type(value).__name__
 
@@ -251,7 +253,7 @@ def _tensors(module: torch.nn.Module) -> set[str]:
 
 def _logits(kernels: Kernels, spec: RunSpec, texts: Texts) -> NDArray[Any]:
     """Those of real tokens."""
-    built = methods.made(spec, texts)
+    built = methods.method_of(spec, texts)
     model = Transformer(spec.model, built, spec.task.vocab, spec.seed, kernels=kernels).double().eval()
     generator = torch.Generator().manual_seed(0)
     batch = _task(spec).probe()

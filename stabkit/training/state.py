@@ -30,7 +30,7 @@ class ForeignState(ValueError):
     """A state that is not one of this run: another model's, damaged, or of no step within it."""
 
 
-def halt(
+def state_dict(
     flat: Flat, optimizer: Optimizer, probes: list[Probe], recorder: Recorder, snapshots: Mapping[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
     """Everything that a run needs to go on, by name: weights, optimiser, random stream, probes, records, snapshots.
@@ -50,7 +50,7 @@ def halt(
     return arrays | {f"snapshot.{name}": theta for name, theta in snapshots.items()}
 
 
-def resume(
+def load_state_dict(
     start: State,
     spec: RunSpec,
     flat: Flat,
@@ -58,8 +58,8 @@ def resume(
     probes: list[Probe],
     snapshots: dict[str, np.ndarray],
 ) -> Recorder:
-    """Put what `halt` found back where it was; returns what had been recorded. Raises ForeignState for anything that
-    `halt` would not have written at this step of this run."""
+    """Put what `state_dict` found back where it was; returns what had been recorded. Raises ForeignState for anything that
+    `state_dict` would not have written at this step of this run."""
     arrays, device = start.arrays, flat.theta.device
     theta, records = flat.theta.cpu().numpy(), dict[str, Table]()
     try:

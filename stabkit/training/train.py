@@ -34,7 +34,7 @@ from stabkit.tasks.base import PAD, Batch, Task, unigram_loss
 from stabkit.training import factors
 from stabkit.training.optimizers import OPTIMIZERS
 from stabkit.training.optimizers.base import Optimizer
-from stabkit.training.state import VALIDATION, State, halt, resume
+from stabkit.training.state import VALIDATION, State, load_state_dict, state_dict
 
 Tell = Callable[[int, float], None]
 """(step, training loss) after each step, for progress."""
@@ -54,7 +54,7 @@ class Result:
     weights: Mapping[str, np.ndarray]
     parameters: int
     kernels: str
-    """What its passes were made by, as a run's environment has it: `Transformer.made_by`."""
+    """What its passes were made by, as a run's environment has it: `Transformer.path_taken`."""
 
 
 def build(
@@ -66,7 +66,7 @@ def build(
 ) -> Transformer:
     """The model of a run at θ₀: made on the device, drawn, and calibrated where the method profiles. `texts`: the files
     of methods of one's own."""
-    method = methods.made(spec, texts)
+    method = methods.method_of(spec, texts)
     if reason := method.undefined(spec.model.encoder_layers, spec.model.decoder_layers):
         raise UsageError(f"{method.label} is not defined for {spec.depth}: {reason}")
     # made there, not moved: never two copies of it; on a CPU without torch's redirection of every call
@@ -118,7 +118,7 @@ class OneRun:
         records = self.recorder.tables()
         outcome = judge(records, unigram=self.unigram, warmup=self.spec.train.warmup)
         weights = {**self.model.arrays(), **self.snapshots}
-        return Result(records, outcome, weights, self.flat.theta.numel(), self.model.made_by())
+        return Result(records, outcome, weights, self.flat.theta.numel(), self.model.path_taken())
 
 
 class Passes(Protocol):
@@ -227,7 +227,7 @@ def trained(
     record_at, validate_at, keep_at = (set(of(first.spec)) for of in (recorded_steps, validation_steps, snapshot_steps))
     torch.manual_seed(key(first.spec.seed, "dropout"))
     if start is not None:
-        first.recorder = resume(start, first.spec, first.flat, first.optimizer, first.probes, first.snapshots)
+        first.recorder = load_state_dict(start, first.spec, first.flat, first.optimizer, first.probes, first.snapshots)
 
     with ExitStack() as hooks:
         for one in runs:
@@ -266,7 +266,11 @@ def trained(
                 if not one.ended:
                     updated(one, step)
             if every and (step + 1) % every == 0 and step + 1 < config.steps:
-                save(State(step + 1, halt(first.flat, first.optimizer, first.probes, first.recorder, first.snapshots)))
+                save(
+                    State(
+                        step + 1, state_dict(first.flat, first.optimizer, first.probes, first.recorder, first.snapshots)
+                    )
+                )
     return [one.result() for one in runs]
 
 

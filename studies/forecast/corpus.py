@@ -41,35 +41,35 @@ class Slice(NamedTuple):
     rates: str
 
 
-BOTH, ONE, TEXT, MADE = "encoder-decoder", "decoder-only", "text", "synthetic"
+BOTH, ONE, TEXT, SYNTHETIC = "encoder-decoder", "decoder-only", "text", "synthetic"
 
 SLICES = (
     Slice(6, BOTH, TEXT, 0, "a"),
     Slice(12, ONE, TEXT, 0, "b"),
     Slice(18, BOTH, TEXT, 0, "a"),
     Slice(6, ONE, TEXT, 50, "d"),
-    Slice(12, BOTH, MADE, 0, "a"),
+    Slice(12, BOTH, SYNTHETIC, 0, "a"),
     Slice(30, ONE, TEXT, 0, "a"),
     Slice(6, ONE, TEXT, 0, "a"),
     Slice(18, ONE, TEXT, 50, "b"),
     Slice(12, BOTH, TEXT, 0, "h"),
     Slice(50, ONE, TEXT, 0, "g"),
     Slice(6, BOTH, TEXT, 50, "c"),
-    Slice(18, ONE, MADE, 0, "c"),
+    Slice(18, ONE, SYNTHETIC, 0, "c"),
     Slice(12, ONE, TEXT, 50, "c"),
-    Slice(6, BOTH, MADE, 0, "g"),
+    Slice(6, BOTH, SYNTHETIC, 0, "g"),
     Slice(30, BOTH, TEXT, 0, "c"),
     Slice(18, BOTH, TEXT, 50, "h"),
-    Slice(6, ONE, MADE, 0, "c"),
+    Slice(6, ONE, SYNTHETIC, 0, "c"),
     Slice(12, ONE, TEXT, 0, "a"),
     Slice(100, ONE, TEXT, 0, "f"),
     Slice(18, ONE, TEXT, 0, "h"),
     Slice(6, BOTH, TEXT, 0, "g"),
     Slice(12, BOTH, TEXT, 50, "g"),
-    Slice(30, ONE, MADE, 50, "g"),
+    Slice(30, ONE, SYNTHETIC, 50, "g"),
     Slice(6, ONE, TEXT, 0, "g"),
-    Slice(18, BOTH, MADE, 0, "g"),
-    Slice(12, ONE, MADE, 50, "h"),
+    Slice(18, BOTH, SYNTHETIC, 0, "g"),
+    Slice(12, ONE, SYNTHETIC, 50, "h"),
     Slice(50, BOTH, TEXT, 0, "a"),
     Slice(100, BOTH, TEXT, 0, "e"),
 )

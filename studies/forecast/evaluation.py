@@ -81,7 +81,7 @@ class Evaluation:
     def default_grid(self) -> tuple[tuple[StudyRow, float], ...]:
         """Cells of the default sweep trained to a verdict, and what a fit on the corpus gives each."""
         rows = [row for row in self.rows if row.seed == DEFAULT_SEED and row.measured is not None]
-        return tuple(zip(rows, self._given(rows), strict=True))
+        return tuple(zip(rows, self._fitted(rows), strict=True))
 
     @cached_property
     def beyond(self) -> tuple[tuple[StudyRow, tuple[str, ...]], ...]:
@@ -93,7 +93,7 @@ class Evaluation:
         axes = (settings(row.depth, row.hidden, row.warmup) for row in rows)
         return tuple((row, far(at, where, by)) for row, at, where in zip(rows, features(rows), axes, strict=True))
 
-    def _given(self, rows: Sequence[StudyRow]) -> list[float]:
+    def _fitted(self, rows: Sequence[StudyRow]) -> list[float]:
         """What runs get by a fit on the whole corpus; NaN where there is none."""
         if not rows or not self.both:
             return [math.nan] * len(rows)
@@ -205,7 +205,7 @@ class Evaluation:
     @cached_property
     def width_p(self) -> Array:
         """The forecast of each run of another width by a fit on the corpus alone."""
-        return np.array(self._given(self.widths))
+        return np.array(self._fitted(self.widths))
 
     def auc_interval(self, pooled: Pooled) -> tuple[float, float]:
         """95 % of the AUC over RESAMPLES draws of methods, whose runs depend on one another."""

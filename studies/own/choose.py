@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from stabkit.results.forecast.logistic import Array, log
-from stabkit.results.own.forecast import LINKS, OwnLink, held
+from stabkit.results.own.forecast import LINKS, OwnLink, clamp
 from stabkit.results.own.measured import SILENT
 from studies.forecast.regression import fit
 from studies.forecast.scores import auc
@@ -36,18 +36,18 @@ MORE: tuple[OwnLink, ...] = tuple(
          lambda s, a: log(s.ramp_information, SILENT) - log(s.information_start, SILENT)),
         ("at 16", "what they tell after update 16", lambda s, a: log(s.information, SILENT)),
         ("weakest", "weakest over strongest layer's gradient, on the ramp",
-         lambda s, a: math.nan if math.isnan(s.gradient_least) else held(log(s.ramp_least, 1e-5), -5, 0)),
-        ("weakest before", "… in sixteen updates", lambda s, a: held(log(s.gradient_least, 1e-5), -5, 0)),
-        ("loss there", "at the end of the ramp over the first", lambda s, a: -held(s.ramp_loss / s.loss_start, 0, 3)),
+         lambda s, a: math.nan if math.isnan(s.gradient_least) else clamp(log(s.ramp_least, 1e-5), -5, 0)),
+        ("weakest before", "… in sixteen updates", lambda s, a: clamp(log(s.gradient_least, 1e-5), -5, 0)),
+        ("loss there", "at the end of the ramp over the first", lambda s, a: -clamp(s.ramp_loss / s.loss_start, 0, 3)),
         ("gradient ratio", "lowest over top layer's, capped at 1", lambda s, a: min(0.0, log(s.gradient_lowest, 1e-4))),
         ("gradient size", "total, after over before", lambda s, a: -log(s.gradient_total)),
         ("tokens", "1 − cosine between tokens after update 16", lambda s, a: log(1 - s.cosine_last, 1e-3)),
-        ("fall", "share of the loss that is gone", lambda s, a: held(s.loss_fall / s.loss_start, -0.5, 0.3)),
-        ("rises", "what the loss rises by", lambda s, a: -held(s.loss_rises, 0, 3)),
+        ("fall", "share of the loss that is gone", lambda s, a: clamp(s.loss_fall / s.loss_start, -0.5, 0.3)),
+        ("rises", "what the loss rises by", lambda s, a: -clamp(s.loss_rises, 0, 3)),
         ("rest", "how little F still moves", lambda s, a: -log(s.step_last / max(s.update_last, 1e-12))),
         ("size", "of F, over its own at the start", lambda s, a: -abs(log(s.size_last))),
         ("update", "how far F has moved", lambda s, a: -log(s.update_last)),
-        ("step", "how little of their norm a step moves weights", lambda s, a: -held(log(s.delta_last, 1e-6), -6, 0)),
+        ("step", "how little of their norm a step moves weights", lambda s, a: -clamp(log(s.delta_last, 1e-6), -6, 0)),
         ("rate", "over the usual one", lambda s, a: -log(a.rate)),
         ("fast", "above the usual one", lambda s, a: -max(0.0, log(a.rate))),
         ("slow", "below it", lambda s, a: min(0.0, log(a.rate))),

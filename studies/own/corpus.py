@@ -171,7 +171,7 @@ def replayed(rows: Sequence[CorpusRow], keep: Path) -> list[CorpusRow]:
 
     found = []
     for row in rows:
-        cell = replay.kept(keep / row.case.name)
+        cell = replay.recorded(keep / row.case.name)
         found.append(row if cell is None else replace(row, alarms=replay.alarms(cell)))
     return found
 
@@ -213,7 +213,7 @@ def measure(case: Case, data: Path, keep: Path | None) -> CorpusRow:
         alarms: dict[str, int] = {}
 
         def watching(model: Any, own: Sequence[Any]) -> Any:
-            return Kept(Watch(model, own, out=keep / case.name if keep else aside, warn=False), alarms)
+            return AlarmRecorder(Watch(model, own, out=keep / case.name if keep else aside, warn=False), alarms)
 
         ended = training.trained(case, data, reference, watching=watching)
     return CorpusRow(
@@ -239,7 +239,7 @@ def measured_again(rows: Sequence[CorpusRow], data: Path, workers: int) -> list[
         ]
 
 
-class Kept:
+class AlarmRecorder:
     """A watch whose alarms are kept when it is closed."""
 
     def __init__(self, watch: Any, alarms: dict[str, int]) -> None:

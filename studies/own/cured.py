@@ -46,7 +46,7 @@ class CuredRow:
     """{change: (word, probability)}; JSON in the file."""
 
 
-def wanted(rows: Sequence[CorpusRow]) -> list[tuple[CorpusRow, str, float]]:
+def candidates(rows: Sequence[CorpusRow]) -> list[tuple[CorpusRow, str, float]]:
     """(row, word, probability) of the judging part where the word is one at which changes are tried."""
     counted = judged(rows)
     return [
@@ -91,7 +91,7 @@ def run(path: Path, rows: Sequence[CorpusRow], data: Path, minutes: float, worke
     done = read(path)
     known = {number: row.tried for number, row in done.items()}
     numbers = {number for number, changes in known.items() if not together(changes)}
-    left = iter([one for one in wanted(rows) if one[0].case.number not in numbers])
+    left = iter([one for one in candidates(rows) if one[0].case.number not in numbers])
     begin = time.monotonic()
     with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
         waiting: set[Future[CuredRow]] = set()
@@ -149,11 +149,11 @@ def cured(
         found = pair if enough(pair) else ""
     if not found:
         return CuredRow(number, case.name, said, p, "", 0.0, "", 0.0, tried)
-    ended = training.trained(case, data, reference, change=_as_made(found, case.name))
+    ended = training.trained(case, data, reference, change=_as_built(found, case.name))
     return CuredRow(number, case.name, said, p, found, tried[found][1], ended.word, ended.held_out, tried)
 
 
-def _as_made(key: str, name: str) -> Callable[[Any], Any]:
+def _as_built(key: str, name: str) -> Callable[[Any], Any]:
     """The change, of what a factory returned: (model, loss, optimizers, schedulers)."""
 
     def change(given: Any) -> Any:

@@ -83,7 +83,7 @@ def fitted(rows: Sequence[CorpusRow], links: Sequence[OwnLink] = LINKS) -> Logis
     return fit(features(good, links), labels(good), RIDGE)
 
 
-def told(row: CorpusRow, by: Logistic, known: OwnCoefficients | None = None) -> float | None:
+def probability(row: CorpusRow, by: Logistic, known: OwnCoefficients | None = None) -> float | None:
     """The probability that a row is given: LOST where a number was lost; None of a probe without result, or where it is
     unlike all models that are `known`."""
     if not row.refused and (row.measured is None or not row.measured.finite):
@@ -115,7 +115,7 @@ def document(rows: Sequence[CorpusRow]) -> dict[str, Any]:
         **region.to_json(),
         "trained": len(trains),
         "quantiles": {name: _percentiles([getattr(row.measured, name) for row in trains]) for name in SHOWN},
-        "records": records(theirs, [told(row, by, known) for row in theirs]),
+        "records": records(theirs, [probability(row, by, known) for row in theirs]),
     }
     return sealed(body)
 

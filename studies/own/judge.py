@@ -22,7 +22,7 @@ from stabkit.results.own.measured import UPDATES
 from stabkit.results.own.rules import CellNumbers, StackNumbers, Word
 from studies.forecast.scores import Bin, auc, auc_interval, reliability
 from studies.own.corpus import CorpusRow
-from studies.own.fit import fitted, labels, part, setting, told
+from studies.own.fit import fitted, labels, part, probability, setting
 from studies.own.models import SCHEMES
 
 
@@ -102,7 +102,7 @@ def judged(rows: Sequence[CorpusRow], by: OwnCoefficients | None = None) -> Coun
     """The judging part's clear rows, by the package's coefficients."""
     own = part(rows, judge=True)
     coefficients = by or ours()
-    return Counted(own, [told(row, coefficients.logistic, coefficients) for row in own])
+    return Counted(own, [probability(row, coefficients.logistic, coefficients) for row in own])
 
 
 LEARNT, SOON = 0.8, 10
@@ -192,7 +192,7 @@ def held_out(rows: Sequence[CorpusRow]) -> list[HeldOut]:
         for group in sorted({of(row) for row in theirs}):
             by = fitted([row for row in ours_ if of(row) != group])
             inside = [row for row in theirs if of(row) == group]
-            found.append(HeldOut(axis, group, Counted(inside, [told(row, by) for row in inside])))
+            found.append(HeldOut(axis, group, Counted(inside, [probability(row, by) for row in inside])))
     return found
 
 

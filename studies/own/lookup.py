@@ -15,7 +15,7 @@ from sklearn.linear_model import LogisticRegression
 from stabkit.results.forecast.logistic import Array
 from studies.forecast.scores import auc, auc_interval
 from studies.own.corpus import CorpusRow
-from studies.own.fit import fitted, labels, part, setting, told
+from studies.own.fit import fitted, labels, part, probability, setting
 from studies.own.judge import norms
 
 RIDGE = 0.3
@@ -69,7 +69,7 @@ def _both(parts: Sequence[tuple[Sequence[CorpusRow], Sequence[CorpusRow]]]) -> t
     probe, settings, right = list[float](), list[float](), list[bool]()
     for seen, asked in parts:
         by = fitted(seen)
-        given = [(p, row) for row in asked if (p := told(row, by)) is not None]
+        given = [(p, row) for row in asked if (p := probability(row, by)) is not None]
         if given:
             probe += [p for p, _ in given]
             settings += predicted(seen, [row for _, row in given]).tolist()

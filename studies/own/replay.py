@@ -18,7 +18,7 @@ from stabkit.storage.watched import WatchShelf
 ORDER = ("stream", "update", "scores", "delta", "loss", "gradient")
 
 
-def kept(folder: Path) -> ModelCell | None:
+def recorded(folder: Path) -> ModelCell | None:
     """What the watch of a case recorded; None where it recorded nothing."""
     shelf = WatchShelf(folder)
     ids = shelf.ids()
@@ -37,7 +37,7 @@ def alarms(cell: ModelCell) -> dict[str, int]:
     for step, _, probe, row in sorted(rows, key=lambda one: one[:2]):
         missing = frozenset(name for name, value in row.items() if math.isnan(value)) if probe == "gradient" else ()
         looking.see(probe, step, row, frozenset(missing))
-    return {link: alarm.step for link, alarm in looking.told.items()}
+    return {link: alarm.step for link, alarm in looking.raised.items()}
 
 
 def _row(table: Table, at: int) -> Mapping[str, float]:

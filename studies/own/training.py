@@ -91,12 +91,12 @@ def factory(case: Case, data: Path) -> Callable[[int], Any]:
     """`factory(depth)` → (model, loss, optimizers, schedulers), as a user writes it."""
     at = task(case, data).at
 
-    def made(depth: int) -> Any:
+    def built(depth: int) -> Any:
         model = Model(replace(case.shape, depth=depth))
         own = optimizers(model, case.optimizer, case.rate)
         return model, lambda model, step: at(model, step), own, ramps(own, case.warmup)
 
-    return made
+    return built
 
 
 @dataclass(frozen=True)

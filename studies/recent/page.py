@@ -16,7 +16,7 @@ from stabkit.claims.verdict import judge
 from stabkit.figures.drawing import style
 from stabkit.methods.blocks import BLOCKS
 from stabkit.methods.count import parameters
-from stabkit.methods.today import OUT
+from stabkit.methods.recent import OUT
 from stabkit.report.cards import card
 from stabkit.report.frame import shell, template
 from stabkit.spec import ModelConfig
@@ -85,7 +85,7 @@ def tables(table: RecentTable, costs: Sequence[StepCost]) -> list[RecentRows]:
     cells = {(cell.optimizer, cell.depth, cell.variant): cell for cell in table.cells}
     labels = {cell.variant: (cell.paint, cell.label) for cell in table.cells}
 
-    def made(caption: str, depths: Sequence[int], say: Any) -> RecentRows:
+    def rows_of(caption: str, depths: Sequence[int], say: Any) -> RecentRows:
         heads = [(optimizer, depth) for optimizer in design.OPTIMIZERS for depth in depths]
         rows = [
             (*labels[name], [say(cells[(*head, name)]) if (*head, name) in cells else "–" for head in heads])
@@ -95,13 +95,13 @@ def tables(table: RecentTable, costs: Sequence[StepCost]) -> list[RecentRows]:
         return RecentRows(caption, tuple(f"{NAMES[optimizer]}, {depth} layers" for optimizer, depth in heads), rows)
 
     return [
-        made(
+        rows_of(
             f"The lowest validation loss after {design.UPDATES} updates and the rate that it is at, of rates a factor "
             "2 apart, by search with one seed; –: no such runs, or none with a loss",
             table.depths,
             cell_words,
         ),
-        made(
+        rows_of(
             "Validation loss at that rate over three seeds that have chosen nothing, in brackets 95 %; then, seed by "
             "seed, less Pre-LN’s at its own best rate",
             design.SEEDED,

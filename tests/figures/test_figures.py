@@ -270,7 +270,7 @@ def test_a_border_is_only_one_that_tells_more_than_half_of_the_rarer_kind_apart(
     frame = scales.frame(plane(lambda a, b: b / a, lambda a, b: "stuck" if b / a > 2 else "trains"))
     assert all(found is not None and found.training == (6, 6) for found in border.controls(frame).values())
     runs = plane(lambda a, b: b / a, lambda a, b: "stuck" if b / a > 2 else "trains")
-    assert "3 of 3 failing and 6 of 6 training runs by β/α alone" in border.told(scales.frame(runs))
+    assert "3 of 3 failing and 6 of 6 training runs by β/α alone" in border.beside(scales.frame(runs))
 
 
 def test_without_the_method_itself_the_sums_are_still_over_those_at_factors_of_1() -> None:

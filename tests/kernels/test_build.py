@@ -42,7 +42,7 @@ def test_the_structures_are_those_of_the_file():
         )
         assert declared == [name for name, _ in struct._fields_], struct.__name__
     numbers = {name: int(value) for name, value in re.findall(r"const I (PAD|GIVEN) = (\d+);", SOURCE)}
-    assert numbers == {"PAD": native.SCORES, "GIVEN": native.GIVEN}
+    assert numbers == {"PAD": native.SCORES, "GIVEN": native.ADDRESSES}
     for kind, names in (("Kind", native.KINDS), ("Code", native.CODES), ("Place", native.PLACES)):
         (body,) = re.findall(rf"enum {kind} : I {{(.*?)}};", SOURCE)
         written = [name.strip().lower().replace("_", " ") for name in body.split(",")]

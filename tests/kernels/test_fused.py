@@ -253,7 +253,7 @@ def test_what_the_file_cannot_do_takes_the_python_path_and_is_recorded(monkeypat
     other, _ = built(methods.build("post-ln", {}), "fused", 1, 1)
     monkeypatch.setattr(fused, "native", lambda: "not compiled")
     assert ran(other) == ["python (not compiled)"]
-    assert other.made_by() == "python (not compiled)"
+    assert other.path_taken() == "python (not compiled)"
 
 
 def test_under_torch_func_the_python_path_is_taken():
@@ -323,7 +323,7 @@ def test_gradients_are_made_where_there_are_none_and_a_frozen_scale_has_none():
     frozen = Transformer(model.config, replace(EVERYTHING, gamma=lambda s: Scale(init=0.5, vector=True)), V, 0)
     for each in (model, frozen):
         each.score(SOURCE, TARGET, RIGHT.t(), 0.1, True)[2].backward()
-        assert "fused" in each.made_by()
+        assert "fused" in each.path_taken()
         for name, p in each.named_parameters():
             assert (p.grad is None) == (not p.requires_grad), name
     assert any(not p.requires_grad for p in frozen.parameters())

@@ -38,19 +38,19 @@ def test_a_run_without_files_has_the_id_that_it_had():
 
 def test_only_a_text_that_was_given_is_run():
     spec = spec_of(METHOD)
-    assert methods.made(spec, {own.digest(METHOD): METHOD}).label == "Mine"
+    assert methods.method_of(spec, {own.digest(METHOD): METHOD}).label == "Mine"
     with pytest.raises(UsageError, match=r"my\.py:mine is a user's file that was not given.*never run"):
-        methods.made(spec, {})
+        methods.method_of(spec, {})
     with pytest.raises(UsageError, match="not the text whose sha256"):
-        methods.made(spec, {own.digest(METHOD): METHOD + "\n"})
+        methods.method_of(spec, {own.digest(METHOD): METHOD + "\n"})
     assert methods.of(spec) is None
 
 
 def test_options_are_those_of_the_function():
     given = {own.digest(METHOD): METHOD}
     site = methods.sites_of(spec_of(METHOD))[0]
-    assert methods.made(spec_of(METHOD), given).norm_in(site) == "norm"
-    assert methods.made(spec_of(METHOD, where="out"), given).norm_in(site) == ""
+    assert methods.method_of(spec_of(METHOD), given).norm_in(site) == "norm"
+    assert methods.method_of(spec_of(METHOD, where="out"), given).norm_in(site) == ""
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_what_cannot_be_read_is_one_line(tmp_path):
 )
 def test_whatever_a_function_does_is_one_line(body, said):
     with pytest.raises(UsageError, match=said) as caught:
-        own.made(own.row(body, "my.py", "mine"), "my.py:mine", {})
+        own.method_from(own.row(body, "my.py", "mine"), "my.py:mine", {})
     assert "\n" not in str(caught.value)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from stabkit.report.verdict.legend import detail
 from stabkit.results.chain import links
-from stabkit.results.outcome import SEEN_BELOW, VANISHED, judge, perplexity
+from stabkit.results.outcome import FELL_BELOW, VANISHED, judge, perplexity
 from stabkit.results.records import Table
 from stabkit.words import scientific
 
@@ -115,7 +115,7 @@ def test_the_chain_is_read_at_its_steps():
 
 def test_what_the_limit_was_worth_is_what_the_stored_runs_say():
     rows = list(csv.DictReader((Path(__file__).parents[2] / "docs" / "blind.csv").read_text().splitlines()))
-    for word, seen in SEEN_BELOW.items():
+    for word, seen in FELL_BELOW.items():
         own = [float(row["lowest_ratio"]) for row in rows if row["one"] == row["two"] == word]
         assert (sum(ratio < VANISHED for ratio in own), len(own)) == seen
 

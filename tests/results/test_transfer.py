@@ -40,7 +40,7 @@ def searched(loss: Loss, sizes: tuple[int, ...] = (4, 8, 16, 32), seeds: tuple[i
     while True:
         valleys = tuple(Valley(size=size, rungs=RUNGS, seeds=seeds, trials=dict(tried[size])) for size in sizes)
         case = Transfer(key="m", label="M", method="pre-ln", axis="depth", valleys=valleys, predict=(64,))
-        wanted = case.wanted(len(RUNGS) // 2)
+        wanted = case.next_trials(len(RUNGS) // 2)
         if not wanted:
             return case
         for size, places in wanted.items():
@@ -54,7 +54,7 @@ def searched(loss: Loss, sizes: tuple[int, ...] = (4, 8, 16, 32), seeds: tuple[i
 def edge(loss: Loss, seeds: tuple[int, ...] = SEEDS, rates: tuple[float, ...] = RUNGS) -> tuple[Valley, int]:
     """The highest stable rate searched to its end, and the rounds it took."""
     valley, rounds = Valley(size=4, rungs=rates, seeds=seeds, trials={}, edge_only=True), 0
-    while wanted := valley.wanted(len(rates) // 2):
+    while wanted := valley.next_trials(len(rates) // 2):
         assert not set(wanted) & set(valley.trials), "tried twice"
         values = {(rung, seed): loss(4, rates[rung], seed) for rung, seed in wanted}
         more = {place: Trial(value, math.isfinite(value)) for place, value in values.items()}
@@ -170,7 +170,7 @@ def test_a_plateau_of_rates_that_do_not_train_is_no_valley() -> None:
     """From 1e-3 up all are stuck at one loss, up to noise; the minimum lies below."""
     plain = bowl(lambda size: 5e-4, noise=0.002)
     tried: dict[tuple[int, int], Trial] = {}
-    while wanted := Valley(size=4, rungs=RUNGS, seeds=SEEDS, trials=tried).wanted(len(RUNGS) // 2):
+    while wanted := Valley(size=4, rungs=RUNGS, seeds=SEEDS, trials=tried).next_trials(len(RUNGS) // 2):
         for rung, seed in wanted:
             stuck = RUNGS[rung] > 1.1e-3
             loss = 6.2 + 0.01 * math.sin(99 * rung + seed) if stuck else plain(4, RUNGS[rung], seed)
@@ -196,7 +196,7 @@ def test_a_size_without_a_result_does_not_keep_the_others_from_a_verdict() -> No
     lost = replace(
         case, lost=frozenset({16}), valleys=tuple(replace(v, trials={}) if v.size == 16 else v for v in case.valleys)
     )
-    assert lost.wanted(10) == {} and lost.verdict == "drifts"
+    assert lost.next_trials(10) == {} and lost.verdict == "drifts"
 
 
 def test_noise_as_large_as_the_valley_is_deep_cannot_tell() -> None:

@@ -176,14 +176,14 @@ def test_a_million_runs_are_counted_and_priced_before_one_is_built(monkeypatch: 
 
 def busy(out: Path, name: str = "a") -> Busy:
     """As an executor answers for a lock that is held."""
-    with pytest.raises(Locked) as found, locks.held(out / "words", name):
+    with pytest.raises(Locked) as found, locks.hold(out / "words", name):
         pass
     return found.value.busy
 
 
 def test_what_others_are_at_comes_last_and_is_taken_from_the_store(tmp_path: Path) -> None:
     work, seen, notes = made(tmp_path), list[str](), list[str]()
-    with locks.held(tmp_path / "words", "a"):
+    with locks.hold(tmp_path / "words", "a"):
         at = busy(tmp_path)
 
     def execute(jobs: Sequence[Job], tell: Tell) -> Generator[Answer, None, None]:
@@ -220,7 +220,7 @@ def test_what_others_left_undone_is_done_here_over_their_lock(tmp_path: Path) ->
 def test_what_others_have_given_up_is_given_up_here(tmp_path: Path) -> None:
     store = Store(tmp_path)
     work = replace(made(tmp_path, attempts=StoredAttempts(store, afresh=False)), jobs=lambda word: [{"id": word}])
-    with locks.held(tmp_path / "words", "a"):
+    with locks.hold(tmp_path / "words", "a"):
         at = busy(tmp_path)
 
     def execute(jobs: Sequence[Job], tell: Tell) -> Generator[Answer, None, None]:
@@ -234,7 +234,7 @@ def test_what_others_have_given_up_is_given_up_here(tmp_path: Path) -> None:
 
 
 def test_waiting_for_others_ends_when_there_is_no_patience_left(tmp_path: Path) -> None:
-    with locks.held(tmp_path / "words", "a"):
+    with locks.hold(tmp_path / "words", "a"):
         at = busy(tmp_path)
         answers = plan.settled([{"id": "a"}], lambda jobs, tell: ((j, at) for j in jobs), print, CommandAttempts())
         begin = time.monotonic()
@@ -249,7 +249,7 @@ def test_a_corrupt_folder_that_another_makes_anew_stays_where_it_is(tmp_path: Pa
     shelf = Shelf(WORD, tmp_path)
     shelf.commit("a", {"word.json": b'"a"'})
     (shelf.root / "a" / "word.json").write_bytes(b'"b"')
-    with shelf.held("a"):
+    with shelf.hold("a"):
         planned = plan.plan(["a"], made(tmp_path))
         assert "another command is using it" in planned.corrupt[0] and "a" in shelf
     assert "moved to" in plan.plan(["a"], made(tmp_path)).corrupt[0] and "a" not in shelf

@@ -169,7 +169,7 @@ def test_nothing_is_written_or_deleted_through_a_link_beside_the_runs(name: str,
         elif name == ".partial":
             store.remove(SPEC.run_id)
         else:
-            with store.shelf.held(SPEC.run_id):
+            with store.shelf.hold(SPEC.run_id):
                 pass
     assert [entry.name for entry in elsewhere.iterdir()] == ["a.b"] and SPEC.run_id in store
 
@@ -182,7 +182,7 @@ def test_a_lock_that_is_another_name_of_a_file_is_not_written_to(tmp_path: Path)
     for name in ("symbolic_0.0", "hard_0.0"):
         path = store.runs / ".locks" / name
         path.symlink_to(precious) if name[0] == "s" else path.hardlink_to(precious)
-        with pytest.raises(locks.Locked), store.shelf.held(name.removesuffix(".0")):
+        with pytest.raises(locks.Locked), store.shelf.hold(name.removesuffix(".0")):
             pass
         holder = locks._Holder("here", 1, "2", "3")
         with suppress(OSError):

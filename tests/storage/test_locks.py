@@ -15,13 +15,13 @@ from pathlib import Path
 import pytest
 
 from stabkit.storage import locks
-from stabkit.storage.locks import Freed, Locked, held
+from stabkit.storage.locks import Locked, ReleasedLocks, hold
 
 DYING = """
 import os, sys
 from pathlib import Path
 from stabkit.storage import locks
-kept = locks.held(Path(sys.argv[1]), "run")
+kept = locks.hold(Path(sys.argv[1]), "run")
 kept.__enter__()
 print("held", flush=True)
 if sys.argv[2] == "die":
@@ -34,10 +34,10 @@ from pathlib import Path
 from stabkit.storage import locks
 root, log = Path(sys.argv[1]), sys.argv[2]
 mine = random.Random(os.getpid())
-freed, over, until = locks.Freed(), "", time.monotonic() + float(sys.argv[3])
+freed, over, until = locks.ReleasedLocks(), "", time.monotonic() + float(sys.argv[3])
 while time.monotonic() < until:
     try:
-        with locks.held(root, "run", over):
+        with locks.hold(root, "run", over):
             with open(log, "ab", buffering=0) as file:
                 file.write(b"+%d " % os.getpid())
                 time.sleep(mine.random() / 200)
@@ -59,16 +59,16 @@ def elsewhere(root: Path, turn: int = 0, beat: int = 0) -> Path:
 
 
 def test_a_lock_is_one_holders_and_free_afterwards(tmp_path: Path) -> None:
-    with held(tmp_path, "run"):
-        with pytest.raises(Locked) as found, held(tmp_path, "run"):
+    with hold(tmp_path, "run"):
+        with pytest.raises(Locked) as found, hold(tmp_path, "run"):
             pass
-        assert found.value.busy.pid == os.getpid() and Freed().over(found.value.busy) is None
-        with held(tmp_path, "run.2"), held(tmp_path, "another"):
+        assert found.value.busy.pid == os.getpid() and ReleasedLocks().over(found.value.busy) is None
+        with hold(tmp_path, "run.2"), hold(tmp_path, "another"):
             pass
-    assert not list((tmp_path / ".locks").iterdir()) and Freed().over(found.value.busy) == ""
-    with pytest.raises(ZeroDivisionError), held(tmp_path, "run"):
+    assert not list((tmp_path / ".locks").iterdir()) and ReleasedLocks().over(found.value.busy) == ""
+    with pytest.raises(ZeroDivisionError), hold(tmp_path, "run"):
         raise ZeroDivisionError
-    with held(tmp_path, "run"):
+    with hold(tmp_path, "run"):
         pass
 
 
@@ -80,27 +80,27 @@ def test_a_holder_of_this_machine_is_gone_when_its_process_is(way: str, tmp_path
     assert holder.stdout is not None and holder.stdout.readline() == b"held\n"
     if way == "die":
         holder.wait()
-        with held(tmp_path, "run"):  # over what it left
+        with hold(tmp_path, "run"):  # over what it left
             assert sorted(path.name for path in (tmp_path / ".locks").iterdir()) == ["run.0", "run.1"]
         assert not list((tmp_path / ".locks").iterdir())
     else:
-        with pytest.raises(Locked), held(tmp_path, "run"):
+        with pytest.raises(Locked), hold(tmp_path, "run"):
             pass
         holder.kill()  # and not waited for: what is left of it is a zombie
         deadline = time.monotonic() + 5
         while locks._started(holder.pid) and time.monotonic() < deadline:
             time.sleep(0.01)
-        with held(tmp_path, "run"):
+        with hold(tmp_path, "run"):
             pass
     holder.communicate()
 
 
 def test_a_holder_elsewhere_is_gone_when_it_shows_no_sign_of_life_for_long(tmp_path: Path) -> None:
     elsewhere(tmp_path)
-    with pytest.raises(Locked) as found, held(tmp_path, "run"):
+    with pytest.raises(Locked) as found, hold(tmp_path, "run"):
         pass
     assert found.value.busy.machine == "node7"
-    freed = Freed(limit=0.2)
+    freed = ReleasedLocks(limit=0.2)
     for beat in range(1, 8):  # it lives
         assert freed.over(found.value.busy) is None
         elsewhere(tmp_path, beat=beat)
@@ -108,17 +108,17 @@ def test_a_holder_elsewhere_is_gone_when_it_shows_no_sign_of_life_for_long(tmp_p
     assert freed.over(found.value.busy) is None
     time.sleep(0.25)
     assert freed.over(found.value.busy) == "0 t"
-    with pytest.raises(Locked), held(tmp_path, "run"):
+    with pytest.raises(Locked), hold(tmp_path, "run"):
         pass
-    with held(tmp_path, "run", over="0 t"), pytest.raises(Locked), held(tmp_path, "run", over="0 t"):
+    with hold(tmp_path, "run", over="0 t"), pytest.raises(Locked), hold(tmp_path, "run", over="0 t"):
         pass
     assert not list((tmp_path / ".locks").iterdir())
 
 
 def test_a_holder_shows_that_it_lives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(locks, "BEAT", 0.02)
-    monkeypatch.setattr(locks, "_HEART", locks._Heart())
-    with held(tmp_path, "run"):
+    monkeypatch.setattr(locks, "_HEART", locks._Heartbeat())
+    with hold(tmp_path, "run"):
         path = tmp_path / ".locks" / "run.0"
         first, until = path.read_bytes(), time.monotonic() + 5
         while path.read_bytes() == first and time.monotonic() < until:
@@ -134,10 +134,10 @@ def test_of_two_that_saw_a_name_at_different_times_neither_has_it_alone(
     before = dict(locks._turns(tmp_path, "run"))
     stale.unlink()
     turns = locks._turns
-    with held(tmp_path, "run"):
+    with hold(tmp_path, "run"):
         views = [before]
         monkeypatch.setattr(locks, "_turns", lambda root, name: views.pop() if views else turns(root, name))
-        with pytest.raises(Locked), held(tmp_path, "run", over="0 t"):
+        with pytest.raises(Locked), hold(tmp_path, "run", over="0 t"):
             pass
         assert [path.name for path in (tmp_path / ".locks").iterdir()] == ["run.0"]
 
@@ -146,11 +146,11 @@ def test_what_stands_in_a_locks_place_and_is_none_is_taken_over_in_time(tmp_path
     path = elsewhere(tmp_path)
     for text in ("", "{}", "[" * 4000, "null", "x" * 10_000):
         path.write_text(text)
-        with pytest.raises(Locked) as found, held(tmp_path, "run"):
+        with pytest.raises(Locked) as found, hold(tmp_path, "run"):
             pass
-        freed = Freed(limit=0.0)
+        freed = ReleasedLocks(limit=0.0)
         assert freed.over(found.value.busy) == "0 "
-        with held(tmp_path, "run", over="0 "):
+        with hold(tmp_path, "run", over="0 "):
             pass
         path.parent.mkdir(exist_ok=True)
 
@@ -158,12 +158,12 @@ def test_what_stands_in_a_locks_place_and_is_none_is_taken_over_in_time(tmp_path
 def test_a_holder_that_wakes_leaves_the_locks_of_others_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It was taken for gone, another did its work, a third holds the name; it lives on, and lets go."""
     monkeypatch.setattr(locks, "BEAT", 0.02)
-    monkeypatch.setattr(locks, "_HEART", locks._Heart())
+    monkeypatch.setattr(locks, "_HEART", locks._Heartbeat())
     sleeper = ExitStack()
-    sleeper.enter_context(held(tmp_path, "run"))
+    sleeper.enter_context(hold(tmp_path, "run"))
     path = tmp_path / ".locks" / "run.0"
     holder = locks._holder(path)
-    with held(tmp_path, "run", over=f"0 {holder.token}"):
+    with hold(tmp_path, "run", over=f"0 {holder.token}"):
         pass
     assert not path.exists()
     third = elsewhere(tmp_path)
@@ -176,23 +176,23 @@ def test_a_holder_that_wakes_leaves_the_locks_of_others_alone(tmp_path: Path, mo
 
 def test_what_was_found_gone_once_says_nothing_of_another_holder(tmp_path: Path) -> None:
     elsewhere(tmp_path)
-    with held(tmp_path, "run", over="0 t"):
+    with hold(tmp_path, "run", over="0 t"):
         pass
-    with held(tmp_path, "run"), pytest.raises(Locked), held(tmp_path, "run", over="0 t"):
+    with hold(tmp_path, "run"), pytest.raises(Locked), hold(tmp_path, "run", over="0 t"):
         pass
 
 
 def test_a_process_that_cannot_be_seen_is_not_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with held(tmp_path, "run"):
+    with hold(tmp_path, "run"):
         monkeypatch.setattr(Path, "read_bytes", lambda self: (_ for _ in ()).throw(PermissionError()))
-        with pytest.raises(Locked), held(tmp_path, "run"):
+        with pytest.raises(Locked), hold(tmp_path, "run"):
             pass
 
 
 def test_locks_of_processes_that_are_gone_are_cleared(tmp_path: Path) -> None:
     died = subprocess.run([sys.executable, "-c", DYING, tmp_path, "die"], stdout=subprocess.PIPE, check=False)
     assert died.returncode == 9 and locks.there(tmp_path, "run")
-    with held(tmp_path, "another"):
+    with hold(tmp_path, "another"):
         locks.clear(tmp_path)
         assert locks.names(tmp_path) == ["another"] and not locks.there(tmp_path, "run")
 
@@ -202,7 +202,7 @@ def test_what_takes_seconds_is_waited_for(tmp_path: Path) -> None:
     with ExitStack() as patched:
         patch = patched.enter_context(pytest.MonkeyPatch.context())
         patch.setattr(locks, "LOOK", 0.01)
-        patch.setattr(locks, "Freed", lambda: Freed(limit=0.05))
+        patch.setattr(locks, "ReleasedLocks", lambda: ReleasedLocks(limit=0.05))
         with locks.awaited(tmp_path, "run"):
             assert locks.there(tmp_path, "run")
     assert not locks.there(tmp_path, "run")

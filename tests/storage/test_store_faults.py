@@ -104,7 +104,7 @@ def left(made: Store) -> str:
 
 
 def locked(made: Store) -> None:
-    with made.shelf.held(NEW.run_id, over=left(made)):  # of one that failed
+    with made.shelf.hold(NEW.run_id, over=left(made)):  # of one that failed
         made.commit(NEW, files_of(NEW))
 
 
@@ -214,7 +214,7 @@ class Stored(RuleBasedStateMachine):
         planned = runs.planned(wanted, self.store)
         assert set(planned.ready) == {s.run_id for s in wanted} & self.sound
         for spec in planned.missing:
-            with self.store.shelf.held(spec.run_id):
+            with self.store.shelf.hold(spec.run_id):
                 self.store.commit(spec, files_of(spec))
             assert not list((self.store.runs / ".locks").iterdir())
             assert not list((self.store.runs / ".partial").glob(f"{spec.run_id}.*"))

@@ -137,7 +137,7 @@ def test_what_an_interrupted_writer_left_is_swept_and_nothing_else(tmp_path: Pat
     shelf = Shelf(TRANSLATION, tmp_path)
     commit(shelf, made())
     (shelf.root / ".partial" / f"{SPEC.translation_id}.x1").mkdir()
-    with shelf.held(SPEC.translation_id):
+    with shelf.hold(SPEC.translation_id):
         pass
     assert list((shelf.root / ".partial").iterdir()) == [] and shelf.ids() == [SPEC.translation_id]
 

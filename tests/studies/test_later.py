@@ -11,7 +11,7 @@ import pytest
 
 from stabkit import api, methods
 from stabkit.options import lines
-from stabkit.results.outcome import LOST, SEEN_LOST
+from stabkit.results.outcome import LOST, RECOVERED
 from stabkit.spec import RunSpec
 from studies.forecast import baselines, joined_words, page
 from studies.forecast.baselines import Baselines
@@ -150,7 +150,7 @@ def test_how_many_trained_whose_gradient_was_lost_is_counted_on_the_committed_ro
     rows = [row for name in ("forecast.csv", "later.csv", "2026.csv") for row in from_csv(ROWS.parent / name)]
     judged = [row for row in rows if row.measured and row.outcome != "early"]
     lost = [row for row in judged if row.profile and row.profile.gradient_lowest < LOST]
-    assert (sum(row.trains for row in lost), len(lost)) == SEEN_LOST
+    assert (sum(row.trains for row in lost), len(lost)) == RECOVERED
     early = [row for row in judged if row.measured and row.measured.gradient_lowest < LOST]
     assert (sum(row.trains for row in early), len(early)) == (0, 126)
 

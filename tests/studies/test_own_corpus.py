@@ -14,14 +14,14 @@ from torch.nn import functional
 
 from stabkit.errors import StabkitError
 from stabkit.results.own import forecast, rules
-from stabkit.results.own.alarm import HEARD
+from stabkit.results.own.alarm import ALARM_RECALL
 from stabkit.results.own.forecast import AXES, LINKS, ours
 from stabkit.results.own.measured import measured
 from stabkit.results.own.verdict import numbers as verdict_numbers
 from stabkit.results.own.verdict import verdict
 from studies.own import before, corpus, cured, fit, judge, page
 from studies.own.design import CASES, cases
-from studies.own.fit import told
+from studies.own.fit import probability
 from studies.own.judge import word_of
 from studies.own.models import ACTIVATIONS, INITS, SCHEMES, Model, Shape
 from studies.own.steppers import Lion, optimizers
@@ -157,13 +157,13 @@ def test_a_row_has_the_word_that_the_command_gives_its_model(scheme, tmp_path):
 def test_a_probe_without_a_result_has_no_probability_and_one_that_lost_a_number_is_lost():
     row = next(row for row in ROWS if row.measured is not None and row.measured.finite)
     by = ours().logistic
-    assert told(replace(row, measured=None, refused="no sublayers"), by) is None
+    assert probability(replace(row, measured=None, refused="no sublayers"), by) is None
     assert (
-        told(replace(row, measured=None), by)
-        == told(replace(row, measured=replace(row.measured, finite=False)), by)
+        probability(replace(row, measured=None), by)
+        == probability(replace(row, measured=replace(row.measured, finite=False)), by)
         == 0
     )
-    assert 0 < told(row, by) < 1
+    assert 0 < probability(row, by) < 1
 
 
 def test_damaged_coefficients_are_refused(tmp_path):
@@ -183,6 +183,6 @@ def test_a_models_scores_are_its_heads():
 
 
 def test_what_a_watch_says_its_silence_is_worth_is_what_the_page_counts():
-    heard, failed, half = HEARD
+    heard, failed, half = ALARM_RECALL
     (row,) = [line for line in (DOCS / "verdict.md").read_text().splitlines() if line.startswith("| any of them |")]
     assert f"({heard} of {failed};" in row and row.split("|")[3].strip() == str(half)

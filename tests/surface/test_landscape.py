@@ -180,7 +180,7 @@ def test_what_a_crash_left_half_assembled_is_swept_and_tiles_stay(tmp_path: Path
     partial = tmp_path / "surfaces" / ".partial"
     (partial / f"{spec.surface_id}.x1y2").mkdir()
     (tmp_path / "surfaces" / "loop").symlink_to("loop")
-    with shelf.held(spec.surface_id):
+    with shelf.hold(spec.surface_id):
         pass
     assert [entry.name for entry in partial.iterdir()] == [spec.surface_id] and shelf.ids() == []
     assert Tiles(shelf, spec).read("rows-0-1", 0, 1) is not None

@@ -53,7 +53,7 @@ from stabkit.methods.base import Method
 def mine(): return Method(key="m", label="M", source="here", norm_out=lambda s: "", gain=lambda s, r: 1e6)
 """
     one = Own(file="my.py", name="mine", digest=own.digest(text), label="M")
-    made = own.made(own.row(text, "my.py", "mine"), "my.py:mine", {})
+    made = own.method_from(own.row(text, "my.py", "mine"), "my.py:mine", {})
     told = list(contract.method(Chosen(key="own-m", own=one), made, {one.digest: text}))
     assert any("not finite" in check.broke for check in told)
 
@@ -106,7 +106,7 @@ RIGHT = {
 def told(**given):
     text = WIRING.format(**{**RIGHT, **given})
     one = Own(file="my.py", name="mine", digest=own.digest(text), label="M")
-    made = own.made(own.row(text, "my.py", "mine"), "my.py:mine", {})
+    made = own.method_from(own.row(text, "my.py", "mine"), "my.py:mine", {})
     checks = contract.method(Chosen(key="own-m", own=one), made, {one.digest: text})
     return next((check.broke for check in checks if check.broke), "")
 

@@ -202,7 +202,7 @@ def parted(runs: Sequence[Run]) -> list[Measurement]:
                 runs,
                 group["run"].iloc[0],
                 dict.fromkeys(map(int, group["seed"].unique()), sum(right / count for right, count in sides) / 2),
-                beside=f"{border or 'no level'} right{borders.told(group)}",
+                beside=f"{border or 'no level'} right{borders.beside(group)}",
                 interval=(low, high),
                 beyond=few if min(kinds) < FEW else "",
             )

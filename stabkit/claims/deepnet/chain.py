@@ -41,7 +41,7 @@ from stabkit.figures.chain.chain_order import NEVER, first
 from stabkit.figures.chain.run_findings import LATER, WINDOW
 from stabkit.results.chain import gradient_ratio
 from stabkit.results.conditions import output_layers
-from stabkit.results.outcome import GROWN, SEEN, VANISHED
+from stabkit.results.outcome import BY_EYE, GROWN, VANISHED
 from stabkit.results.points import LOWEST
 from stabkit.results.readings import centre, chain, lowest_ratio
 from stabkit.results.run import Run
@@ -55,7 +55,7 @@ FOLLOWED = 100
 LARGER = 1.25
 """stabkit's choice of what is significantly larger."""
 TEN_FOLD = at_least(10.0, "stabkit's choice: ten-fold")
-GONE = f"stabkit's limit for a vanished gradient; {SEEN}"
+GONE = f"stabkit's limit for a vanished gradient; {BY_EYE}"
 
 
 gradients = Tell(lambda value: short(value, 1) if value > LOWEST else "0")

@@ -12,7 +12,7 @@ from stabkit.methods import constants, formula
 from stabkit.methods.base import Method, Role, Site, sites
 from stabkit.methods.constants import ScaleJson
 from stabkit.methods.groups import group_of
-from stabkit.methods.today import OUT
+from stabkit.methods.recent import OUT
 from stabkit.methods.wirings import named
 from stabkit.options import model, own
 from stabkit.report import methods_document

@@ -117,7 +117,7 @@ def run(params: Mapping[str, Any], command: str) -> None:
         raise refusal
     store = Store(machine.output(str(params["out"])))
     stored = lookup.find(store, [])
-    held = engine.held(store, asked.values())
+    held = engine.stored_pieces(store, asked.values())
     steps = plans.plan([one for one, _ in asked.values()], held, limit, cost.pace(stored))
     if params["dry_run"]:
         show(steps, refused, limit, json=params["json"])

@@ -28,7 +28,7 @@ from stabkit.methods.base import Method, Site, Stack, defined, sites
 from stabkit.own.audit import scales, structure, weights
 from stabkit.own.audit.case import KINDS, Case, Violation
 from stabkit.own.chain.reader import guessed
-from stabkit.own.factory import told
+from stabkit.own.factory import one_line
 from stabkit.own.sublayers import run
 from stabkit.own.sublayers.anatomy import Anatomy, and_more, dissect
 from stabkit.own.sublayers.anatomy import Stack as Found
@@ -176,7 +176,7 @@ def recognised(
         except UsageError:
             raise
         except (Exception, SystemExit) as error:
-            failed.append((ran, told(error)))
+            failed.append((ran, one_line(error)))
             continue
         anatomy = dissect(watch)
         try:

@@ -69,7 +69,7 @@ def notes(optimizers: Sequence[torch.optim.Optimizer]) -> Iterator[str]:
         yield MUON
 
 
-def held(optimizer: torch.optim.Optimizer) -> set[int]:
+def parameter_ids(optimizer: torch.optim.Optimizer) -> set[int]:
     """The identities of its parameters."""
     return {id(p) for group in optimizer.param_groups for p in group["params"]}
 
@@ -167,7 +167,7 @@ class Updates:
             )
 
 
-class Strangers:
+class UnknownOptimizers:
     """Tells once of an optimiser that was not given and steps parameters of the model: one that took the place of
     another in mid-training. What steps inside one that was given, or around one, is no stranger."""
 
@@ -200,7 +200,7 @@ class Strangers:
         if any(value is one for value in vars(other).values() for one in ours.optimizers):
             return  # around one that was given: it tells of its steps itself
         model = self._model()
-        if model is not None and held(other) & {id(p) for p in model.parameters()}:
+        if model is not None and parameter_ids(other) & {id(p) for p in model.parameters()}:
             self._told = True
             self._tell(
                 f"{type(other).__name__} steps parameters of the watched model but was not given: its updates "

@@ -43,7 +43,7 @@ ONE_BATCH = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Made:
+class BuiltModel:
     """A model that is ready for its updates."""
 
     model: nn.Module
@@ -81,7 +81,7 @@ def make(
     base: float = 0.0,
     source: int | None = None,
     topics: int = TOPICS,
-) -> Made:
+) -> BuiltModel:
     """Call the factory at a depth, and at a width where one is asked for, every random stream seeded before; AdamW at
     `lr` where it brings no optimiser.
 
@@ -100,7 +100,7 @@ def make(
     notes = []
     if loss is None:
         objective = defaults.loss(model, seed if source is None else source, topics)
-        data = learnable.told(topics)
+        data = learnable.described(topics)
         notes.append(f"the factory gives no loss: cross-entropy on new batches of synthetic data ({data}) is used")
     else:
         objective = of_loss(loss, name)
@@ -119,7 +119,7 @@ def make(
     fresh = objective.fresh and start != _value(model, lambda model: objective.at(model, 1), name, 0)
     if not fresh:
         notes.append(ONE_BATCH)
-    return Made(
+    return BuiltModel(
         model=model,
         objective=objective,
         optimizers=optimizers,
@@ -190,7 +190,7 @@ def _own_optimizers(
         kind = type(optimizer).__name__
         if step is not None and step.default is step.empty:
             raise UsageError(f"{name}: {kind} steps by a closure, which hides its gradients; use another optimizer")
-        if not {id(p) for p in model.parameters()} & updates.held(optimizer):
+        if not {id(p) for p in model.parameters()} & updates.parameter_ids(optimizer):
             which = "its optimizer" if len(optimizers) == 1 else f"its {kind}"
             raise UsageError(f"{name}: {which} holds none of the model's parameters")
     if lr:
@@ -200,7 +200,7 @@ def _own_optimizers(
             raise UsageError(f"{name}: --lr scales the rates of its optimizer, {has}")
         scale(optimizers, schedulers, lr / (base or first))
     notes = [f"the factory's own {updates.name(optimizers)}", *updates.notes(optimizers)]
-    held = {place for optimizer in optimizers for place in updates.held(optimizer)}
+    held = {place for optimizer in optimizers for place in updates.parameter_ids(optimizer)}
     missing = [own for place, own in trained.items() if place not in held]
     return [*notes, f"stepped by no optimizer given: {and_more(missing)}"] if missing else notes
 

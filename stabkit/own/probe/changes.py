@@ -16,7 +16,7 @@ from torch import nn
 from stabkit.methods.base import Site
 from stabkit.methods.papers.deepnorm import alpha_beta
 from stabkit.own.probe import drawn
-from stabkit.own.probe.built_model import Made
+from stabkit.own.probe.built_model import BuiltModel
 from stabkit.own.probe.schedule import Schedule, peak, scale
 from stabkit.own.sublayers import run
 from stabkit.own.sublayers.anatomy import Anatomy, Stack, dissect
@@ -27,7 +27,7 @@ NORMAL = 0.9, 1.1
 """Standard deviations of an embedding that are 1 already."""
 
 
-def changed(made: Made, key: str) -> Made | None:
+def changed(made: BuiltModel, key: str) -> BuiltModel | None:
     """A model as a change leaves it, or several with AND between; None where one has nothing to change: a tied head, a
     schedule of its own. The model given is the one that is changed."""
     for one in key.split(AND):
@@ -38,7 +38,7 @@ def changed(made: Made, key: str) -> Made | None:
     return made
 
 
-def _smaller(made: Made) -> Made | None:
+def _smaller(made: BuiltModel) -> BuiltModel | None:
     """Every matrix of a sub-layer, and the head where it is as large, over their usual size."""
     anatomy = _anatomy(made)
     known = dict(made.model.named_parameters(remove_duplicate=False))
@@ -54,7 +54,7 @@ def _smaller(made: Made) -> Made | None:
     return replace(made, changed=endings(names), factors=(middle,))
 
 
-def _usual(made: Made) -> Made | None:
+def _usual(made: BuiltModel) -> BuiltModel | None:
     """The rate that the optimiser is used at, where the model's own lies beyond those of all tested models."""
     usual = USUAL.get(type(made.optimizers[0]).__name__, math.nan)
     times = peak(made.optimizers) / usual
@@ -64,21 +64,21 @@ def _usual(made: Made) -> Made | None:
     return replace(made, factors=(times,))
 
 
-def _rate(divisor: float) -> Callable[[Made], Made | None]:
-    def change(made: Made) -> Made:
+def _rate(divisor: float) -> Callable[[BuiltModel], BuiltModel | None]:
+    def change(made: BuiltModel) -> BuiltModel:
         scale(made.optimizers, made.schedule.schedulers, 1 / divisor)
         return made
 
     return change
 
 
-def _warmup(made: Made) -> Made | None:
+def _warmup(made: BuiltModel) -> BuiltModel | None:
     if made.schedule.schedulers:
         return None
     return replace(made, schedule=Schedule.of((), made.optimizers, WARMUP, ""))
 
 
-def _clip(made: Made) -> Made:
+def _clip(made: BuiltModel) -> BuiltModel:
     parameters = [p for p in made.model.parameters() if p.requires_grad]
 
     def clip(optimizer: torch.optim.Optimizer, *given: Any) -> None:
@@ -90,7 +90,7 @@ def _clip(made: Made) -> Made:
     return made
 
 
-def _head(made: Made) -> Made | None:
+def _head(made: BuiltModel) -> BuiltModel | None:
     anatomy = _anatomy(made)
     weight = dict(made.model.named_parameters(remove_duplicate=False)).get(anatomy.head)
     tied = {id(part.weight) for part in anatomy.outside if part.role == "embedding"}
@@ -102,7 +102,7 @@ def _head(made: Made) -> Made | None:
     return made
 
 
-def _embedding(made: Made) -> Made | None:
+def _embedding(made: BuiltModel) -> BuiltModel | None:
     heads = [part.weight for part in _anatomy(made).outside if part.role == "head"]
     known = dict(made.model.named_parameters(remove_duplicate=False))
     head = known.get(_anatomy(made).head)
@@ -121,7 +121,7 @@ def _embedding(made: Made) -> Made | None:
     return replace(made, changed=tuple(sorted(name for name, p in known.items() if id(p) in ours)))
 
 
-def _last(made: Made) -> Made | None:
+def _last(made: BuiltModel) -> BuiltModel | None:
     anatomy = _anatomy(made)
     known = dict(made.model.named_parameters(remove_duplicate=False))
     names = {
@@ -145,8 +145,8 @@ def endings(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted({re.split(r"\.\d+\.", name, maxsplit=1)[-1] for name in names}))
 
 
-def _branches(power: float) -> Callable[[Made], Made | None]:
-    def change(made: Made) -> Made | None:
+def _branches(power: float) -> Callable[[BuiltModel], BuiltModel | None]:
+    def change(made: BuiltModel) -> BuiltModel | None:
         stacks = _anatomy(made).stacks
         scaled = [(stack, stack.layers**power) for stack in stacks]
         return replace(made, normed_sums=_normed(stacks)) if _scaled(made, scaled) else None
@@ -159,7 +159,7 @@ def _normed(stacks: Sequence[Stack]) -> bool:
     return all(own.norm_out for stack in stacks for own in stack.sublayers)
 
 
-def _scaled(made: Made, factors: Sequence[tuple[Stack, float]]) -> bool:
+def _scaled(made: BuiltModel, factors: Sequence[tuple[Stack, float]]) -> bool:
     """Multiply what every branch of these stacks adds; False, and nothing is done, where a sum is not plain."""
     owners = dict(made.model.named_modules())
     places: list[tuple[nn.Module, float]] = []
@@ -196,7 +196,7 @@ SHRUNK = ("value", "out", "up", "down")
 """Roles of the weights that DeepNorm draws β times smaller."""
 
 
-def _deepnorm(made: Made) -> Made | None:
+def _deepnorm(made: BuiltModel) -> BuiltModel | None:
     """N(αx + f(x)) as N(x + f(x)/α), which it is but for the norm's ε, and β on the weights as they were drawn."""
     anatomy = _anatomy(made)
     stacks = anatomy.stacks
@@ -232,12 +232,12 @@ def _site(anatomy: Anatomy, place: int) -> Site:
     return Site(stack=side, kind="ffn", layer=1, index=0, encoder_layers=n, decoder_layers=m, width=width)
 
 
-def _anatomy(made: Made) -> Anatomy:
+def _anatomy(made: BuiltModel) -> Anatomy:
     with run.untouched(made.model):
         return dissect(run.watched(made.model, made.call))
 
 
-CHANGES: Mapping[str, Callable[[Made], Made | None]] = {
+CHANGES: Mapping[str, Callable[[BuiltModel], BuiltModel | None]] = {
     "smaller": _smaller,
     "rate=usual": _usual,
     "rate/3": _rate(3),

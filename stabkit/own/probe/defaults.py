@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from stabkit.errors import UsageError
-from stabkit.own.factory import told
+from stabkit.own.factory import one_line
 from stabkit.own.probe.learnable import ONE_TOPIC, TOPICS, Pictures, Words, classified, masked, next_token
 from stabkit.own.probe.objective import Objective
 from stabkit.own.sublayers import run
@@ -40,7 +40,7 @@ def loss(model: nn.Module, seed: int, topics: int = TOPICS) -> Objective:
             if value.dim() == 0:
                 return candidate
         except (Exception, SystemExit) as error:
-            tried.append(told(error))
+            tried.append(one_line(error))
     why = f" ({tried[0]})" if tried else ""
     raise UsageError(f"the model takes neither tokens nor images alone{why}; {GIVE_LOSS}")
 

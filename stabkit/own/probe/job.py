@@ -20,7 +20,7 @@ import torch
 
 from stabkit.errors import UsageError
 from stabkit.own.probe import loop
-from stabkit.own.probe.built_model import Made, make
+from stabkit.own.probe.built_model import BuiltModel, make
 from stabkit.own.probe.changes import changed
 from stabkit.own.probe.learnable import ONE_TOPIC, TOPICS
 from stabkit.own.probe.worker import answered, key
@@ -62,7 +62,7 @@ def _probed(
         raise UsageError(NOTHING_TO_CHANGE)
     names = ("factory", "depth", "width", "seed", "lr", "warmup", "steps", "blocks", "change", "ramped")
     probe_id = key(job, made, [{name: job[name] for name in names}, PROBE_VERSION, READ, *ENDS * shown])
-    with shelf.held(probe_id, job.get("over", "")):
+    with shelf.hold(probe_id, job.get("over", "")):
         if job["fresh"]:
             if probe_id in shelf:
                 shelf.quarantine(probe_id)  # kept: what is recorded now takes its place
@@ -74,7 +74,7 @@ def _probed(
     return {"folder": probe_id, "reused": False}
 
 
-def _recorded(job: dict[str, Any], made: Made, tell: Callable[[dict[str, Any]], None]) -> ModelCell:
+def _recorded(job: dict[str, Any], made: BuiltModel, tell: Callable[[dict[str, Any]], None]) -> ModelCell:
     last = -math.inf
 
     def event(step: int, loss: float) -> None:

@@ -35,7 +35,7 @@ NOISE = 6.0
 """Standard deviation around a class' mean, whose entries have 1."""
 
 
-def told(topics: int) -> str:
+def described(topics: int) -> str:
     """`8 topics of 8 words`."""
     return f"{topics} topics of {WORDS // topics} words" if topics > 1 else f"a chain of {WORDS} words"
 

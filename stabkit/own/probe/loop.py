@@ -40,8 +40,8 @@ from stabkit.own.chain.gradients import (
     summed,
 )
 from stabkit.own.chain.reader import Reader, lost, masks
-from stabkit.own.factory import told
-from stabkit.own.probe.built_model import Made
+from stabkit.own.factory import one_line
+from stabkit.own.probe.built_model import BuiltModel
 from stabkit.own.probe.drawn import usual_size
 from stabkit.own.probe.schedule import Peak, Ramp, Rates, Schedule, ramp, rates_of
 from stabkit.own.sublayers import reading, run
@@ -95,7 +95,7 @@ def readings(steps: int) -> frozenset[int]:
 
 
 def record(
-    made: Made,
+    made: BuiltModel,
     steps: int,
     pattern: str = "",
     tell: Callable[[int, float], None] | None = None,
@@ -144,7 +144,7 @@ def record(
 class _Training:
     """A model in training, and what reads it."""
 
-    def __init__(self, made: Made, stream: ResidualStream, tell: Callable[[int, float], None] | None) -> None:
+    def __init__(self, made: BuiltModel, stream: ResidualStream, tell: Callable[[int, float], None] | None) -> None:
         self.made, self.stream, self.tell = made, stream, tell
         self.groups = groups_of(made.model, stream)
         self.reader = Reader(stream, masks(made.model, made.call), made.model)
@@ -177,7 +177,7 @@ class _Training:
             table = recorder.tables().get("loss")
             at = step if table is None else int(table.steps[-1]) + 1
             recorder.add("loss", at, ("train",), [math.nan])
-            self.notes = (f"while the rate rose, update {at + 1} raised {told(error)}: nothing is read after that",)
+            self.notes = (f"while the rate rose, update {at + 1} raised {one_line(error)}: nothing is read after that",)
 
     def update(
         self,
@@ -274,7 +274,7 @@ class _Training:
 
 
 def cell(
-    made: Made,
+    made: BuiltModel,
     recorded: ProbeRecord,
     *,
     factory: str,

@@ -17,7 +17,7 @@ from stabkit.results.own.measured import RAMP, TOP
 
 AHEAD = 4000
 """Updates that a scheduler is played ahead, to see where its rate is highest."""
-HELD = ("base_lrs", "max_lrs", "eta_min", "min_lrs")
+RATE_ATTRIBUTES = ("base_lrs", "max_lrs", "eta_min", "min_lrs")
 """Attributes of torch's schedulers that hold rates."""
 GROUP = ("lr", "initial_lr", "max_lr", "min_lr")
 """… and keys of an optimiser's groups."""
@@ -161,7 +161,7 @@ def scale(optimizers: Optimizers, schedulers: Sequence[Any], factor: float) -> N
             elif isinstance(rate, (int, float)):
                 group[key] = float(rate) * factor
     for scheduler in _all(schedulers):
-        for attribute in HELD:
+        for attribute in RATE_ATTRIBUTES:
             held = getattr(scheduler, attribute, None)
             if isinstance(held, list):
                 setattr(scheduler, attribute, [rate * factor for rate in held])

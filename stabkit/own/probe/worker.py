@@ -21,7 +21,7 @@ import torch
 
 from stabkit.errors import Interrupted, StabkitError, UsageError
 from stabkit.own import factory
-from stabkit.own.probe.built_model import FACTORY, Made, fits
+from stabkit.own.probe.built_model import FACTORY, BuiltModel, fits
 from stabkit.own.sublayers.memory import raw
 from stabkit.storage.folder import write_file
 from stabkit.storage.locks import Locked
@@ -52,7 +52,7 @@ def answered(job: dict[str, Any], log: Path, work: Callable[[Callable[..., Any]]
             return job["id"], json.dumps({"failed": placed(error, job["factory"]), "log": str(log)})
 
 
-def key(job: dict[str, Any], made: Made, words: list[Any]) -> str:
+def key(job: dict[str, Any], made: BuiltModel, words: list[Any]) -> str:
     """The name of what is stored: an edited file, another start, another torch or another package of the model's is
     another model. `words`: what else it follows from."""
     hashed = hashlib.sha256()
@@ -70,7 +70,7 @@ def key(job: dict[str, Any], made: Made, words: list[Any]) -> str:
     return f"{short}{depth}{width}-s{job['seed']}-{hashed.hexdigest()[:12]}"
 
 
-def _packages(made: Made) -> list[tuple[str, str]]:
+def _packages(made: BuiltModel) -> list[tuple[str, str]]:
     """(package, version) of torch, and of what the model's parts and its optimisers are classes of."""
     names = {type(part).__module__.partition(".")[0] for part in (*made.model.modules(), *made.optimizers)} | {"torch"}
     return [(name, str(getattr(sys.modules.get(name), "__version__", ""))) for name in sorted(names)]
@@ -99,7 +99,7 @@ def placed(error: BaseException, name: str) -> str:
     file = getattr(module, "__file__", None)
     theirs = [f for f in frames if file and os.path.realpath(f.filename) == os.path.realpath(file)]
     last = (theirs or [f for f in frames if OURS not in Path(f.filename).parents] or frames)[-1]
-    return f"{factory.told(error)} ({os.path.basename(last.filename)}:{last.lineno})"
+    return f"{factory.one_line(error)} ({os.path.basename(last.filename)}:{last.lineno})"
 
 
 @contextmanager

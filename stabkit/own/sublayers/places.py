@@ -71,7 +71,7 @@ class Places:
     unregistered: tuple[str, ...]
     """Sub-layers all of whose matrices are the model's own by no name."""
 
-    def wanted(self) -> frozenset[int]:
+    def nodes_read(self) -> frozenset[int]:
         """Every node whose value is read."""
         positions = {at for one in self.nodes for at in (one.out, one.at, *(node for node, _ in one.added))}
         return frozenset(positions | set(self.first.values()) | {self.final})

@@ -173,7 +173,7 @@ def _stream(model: nn.Module, like: Blocks, why: str, anatomy: Anatomy) -> Resid
 
 
 def _of_sums(model: nn.Module, inputs: Any, sums: Places) -> States:
-    watch = run.watched(model, inputs, sums.wanted())
+    watch = run.watched(model, inputs, sums.nodes_read())
     if tuple(watch.operations) != sums.operations:
         raise UsageError(
             "the model's operations differ from pass to pass; name its blocks: --blocks, or blocks= in Python"

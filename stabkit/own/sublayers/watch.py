@@ -165,7 +165,7 @@ class DispatchTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torc
         a, b = (self.find(operand) for operand in operands)
         if a is not None and b is not None:
             (x, y), first = (self.nodes[a], self.nodes[b]), (a, b)
-            if _thin(y) and not _thin(x) and factors[1] == -1.0 and self._made_of(b, self._stem(a)):
+            if _thin(y) and not _thin(x) and factors[1] == -1.0 and self._derived_from(b, self._stem(a)):
                 self.note("centre", (a,), out)
             else:
                 self.note("add", first, out, factors=tuple(factors))
@@ -185,7 +185,7 @@ class DispatchTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torc
         for kept, size in pairs:
             a, b = self.find(kept), self.find(size)
             if a is not None and b is not None and _thin(self.nodes[b]) and not _thin(self.nodes[a]):
-                if self._made_of(b, self._stem(a)):
+                if self._derived_from(b, self._stem(a)):
                     self.note("norm", (a,), out, constants=(None, None))
                     return True
         return False
@@ -225,7 +225,7 @@ class DispatchTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torc
             at = node.inputs[0]
         return at
 
-    def _made_of(self, at: int, stem: int) -> bool:
+    def _derived_from(self, at: int, stem: int) -> bool:
         """Whether this number was computed from `stem` without a matrix."""
         return any(node.at == stem for node in back(self.nodes, (at,), lambda n: n.op in MIXES, low=stem))
 

@@ -20,7 +20,7 @@ from stabkit.own.chain.gradients import (
     summed,
 )
 from stabkit.own.chain.reader import Reader, masks
-from stabkit.own.chain.updates import held
+from stabkit.own.chain.updates import parameter_ids
 from stabkit.own.sublayers import reading, run
 from stabkit.own.sublayers.memory import digest
 from stabkit.own.watch.distributed import reshard, whole
@@ -171,7 +171,7 @@ class WatchedChain:
 
     def _of(self, optimizer: torch.optim.Optimizer | None) -> list[int]:
         if id(optimizer) not in self._places:
-            mine = held(optimizer) if optimizer is not None else None
+            mine = parameter_ids(optimizer) if optimizer is not None else None
             parameters = enumerate(flat(self.groups))
             self._places[id(optimizer)] = [i for i, p in parameters if mine is None or id(p) in mine]
         return self._places[id(optimizer)]

@@ -59,7 +59,7 @@ def refuse(model: nn.Module, optimizers: Sequence[Any], every: str | int, writer
         raise UsageError("watch: every parameter is frozen (requires_grad=False); there is nothing to train")
     own = {id(p) for p in model.parameters()}
     for optimizer in optimizers:
-        if not own & updates.held(optimizer):
+        if not own & updates.parameter_ids(optimizer):
             which = "the optimizer" if len(optimizers) == 1 else type(optimizer).__name__
             raise UsageError(f"watch: {which} holds none of the model's parameters")
 
@@ -67,7 +67,7 @@ def refuse(model: nn.Module, optimizers: Sequence[Any], every: str | int, writer
 def frozen(model: nn.Module, optimizers: Sequence[torch.optim.Optimizer]) -> str:
     """Which optimisers hold nothing of the model but what is frozen; "" for none."""
     trained = {id(p) for p in model.parameters() if p.requires_grad}
-    idle = [optimizer for optimizer in optimizers if not trained & updates.held(optimizer)]
+    idle = [optimizer for optimizer in optimizers if not trained & updates.parameter_ids(optimizer)]
     return f"all model parameters in {updates.name(idle)} are frozen" if idle else ""
 
 
@@ -123,9 +123,9 @@ class FirstCall:
         called: Any = model
         while type(called).__name__ in ("DistributedDataParallel", "DataParallel"):  # which move a batch to its device
             called = called.module
-        self._handle = called.register_forward_pre_hook(self._seen, with_kwargs=True)
+        self._handle = called.register_forward_pre_hook(self._called, with_kwargs=True)
 
-    def _seen(self, module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+    def _called(self, module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         self._handle.remove()
         self.batch = WatchedBatch.of(Call(args, dict(kwargs)), module)
 

@@ -69,9 +69,9 @@ class Journal:
         self.alarms = Alarms(sublayers, guess=guess)
 
     @property
-    def told(self) -> list[Alarm]:
+    def warnings(self) -> list[Alarm]:
         """Every warning so far."""
-        return list(self.alarms.told.values())
+        return list(self.alarms.raised.values())
 
     @property
     def due(self) -> bool:
@@ -114,7 +114,7 @@ class Journal:
         self._written = time.monotonic()
         about = {"stabkit": __version__, "torch": torch.__version__, "ended": ended}
         try:
-            self.shelf.append(self.name, to_files(facts, self._recorder.tables(), self.told, about))
+            self.shelf.append(self.name, to_files(facts, self._recorder.tables(), self.warnings, about))
         except StoreError as error:
             rest = "its rows are lost" if ended else "the rows are kept for the next try"
             say(f"{error}; training goes on, {rest}")
@@ -128,7 +128,7 @@ class Journal:
         near, whole = os.path.relpath(self.shelf.root.parent), str(self.shelf.root.parent)
         store = whole if near.startswith("..") else near
         words = ["stabkit", "report", self.name, "--store", store]
-        said = f"{len(self.told)} warning{'s' * (len(self.told) != 1)}" if self.told else "no warning"
+        said = f"{len(self.warnings)} warning{'s' * (len(self.warnings) != 1)}" if self.warnings else "no warning"
         said = said if ended == "closed" else f"{said}, ended early"
         command = shlex.join(words)
         log(f"{said}; {command} writes the page of {os.path.join(store, 'own', self.name)}")

@@ -144,7 +144,7 @@ class Recording:
 
     def facts(self, name: str, steps: int, notes: Sequence[str]) -> Facts:
         """What is known after so many updates. A training has no factory, depth, seed or first loss."""
-        chain, lost = self.chain, self.journal.alarms.told.get("finite")
+        chain, lost = self.chain, self.journal.alarms.raised.get("finite")
         return Facts(
             factory=name,
             depth=None,

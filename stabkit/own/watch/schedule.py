@@ -6,7 +6,7 @@ import math
 
 DENSE = 16
 """Updates that are all read: where the chain of DeepNet §2 begins."""
-KEPT = 4096
+MOST_ROWS = 4096
 TOGETHER = 64
 
 
@@ -27,4 +27,4 @@ def meets(every: str | int, step: int) -> bool:
 
 def stride(step: int) -> int:
     """Updates from one kept gradient to the next: every one of the first 4,096, then half as many an octave."""
-    return 1 if step < KEPT else 2 ** (step // KEPT).bit_length()
+    return 1 if step < MOST_ROWS else 2 ** (step // MOST_ROWS).bit_length()

@@ -19,7 +19,7 @@ import torch
 from torch import nn
 
 from stabkit.errors import StabkitError, UsageError
-from stabkit.own.chain.updates import Strangers, Updates, name, several
+from stabkit.own.chain.updates import UnknownOptimizers, Updates, name, several
 from stabkit.own.chain.updates import refuse as refuse_optimizers
 from stabkit.own.sublayers.run import Call
 from stabkit.own.watch import distributed
@@ -83,7 +83,7 @@ class Watch:
         self._pid, self._failed, self._told, self._late = os.getpid(), "", False, False
         self._first: FirstCall | None = None
         self._updates: Updates | None = None
-        self._strangers: Strangers | None = None
+        self._strangers: UnknownOptimizers | None = None
         if not first and not self._sharded:
             self.ended = "the first process records"
             return
@@ -105,7 +105,7 @@ class Watch:
         if self.optimizers:
             self._hook()
             mine = weakref.ref(self)
-            self._strangers = Strangers(self.model, lambda: getattr(mine(), "_updates", None), say)
+            self._strangers = UnknownOptimizers(self.model, lambda: getattr(mine(), "_updates", None), say)
         _open.add(self)
 
     # — what the user calls —
@@ -113,7 +113,7 @@ class Watch:
     @property
     def warnings(self) -> list[Alarm]:
         """Every warning so far."""
-        return self._journal.told
+        return self._journal.warnings
 
     def loss(self, value: Any, update: int | None = None) -> None:
         """Records the training loss of an update (default: the one that comes next): a number or a tensor of one."""

@@ -22,26 +22,28 @@ def on_taps(taps: Mapping[Tap, int], watches: Watches, see: Callable[[int, torch
     The two passes are told apart by the mode that they run in, so that watchers may stay for a whole run: putting a
     thousand of them on and off costs more than they do.
     """
-    with _held([(tap.watchers[watches == "training"], partial(see, number)) for tap, number in taps.items()]):
+    with _watching([(tap.watchers[watches == "training"], partial(see, number)) for tap, number in taps.items()]):
         yield
 
 
 @contextmanager
 def on_lengths(taps: Mapping[Tap, int], watches: Watches, see: Callable[[int, torch.Tensor], None]) -> Iterator[None]:
     """Call `see(number, lengths)` with ‖x‖₂ of every token of what passes these taps, likewise."""
-    with _held([(tap.lengths[watches == "training"], partial(see, number)) for tap, number in taps.items()]):
+    with _watching([(tap.lengths[watches == "training"], partial(see, number)) for tap, number in taps.items()]):
         yield
 
 
 @contextmanager
 def on_gradients(taps: Mapping[Tap, int], see: Callable[[int, torch.Tensor], None]) -> Iterator[None]:
     """Call `see(number, gradient)` with ∂L/∂x of what passes these taps, in every pass that has a gradient."""
-    with _held([(tap.gradients, partial(see, number)) for tap, number in taps.items()]):
+    with _watching([(tap.gradients, partial(see, number)) for tap, number in taps.items()]):
         yield
 
 
 @contextmanager
-def _held(watchers: list[tuple[list[Callable[[torch.Tensor], Any]], Callable[[torch.Tensor], Any]]]) -> Iterator[None]:
+def _watching(
+    watchers: list[tuple[list[Callable[[torch.Tensor], Any]], Callable[[torch.Tensor], Any]]],
+) -> Iterator[None]:
     for watching, watch in watchers:
         watching.append(watch)
     try:

@@ -20,11 +20,11 @@ NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 
 def probe(source: Own, texts: files.Texts) -> type[Probe]:
     """The class that a spec names, under its recorded name; raises UsageError for anything else."""
-    return _made(files.text_of(source, texts), source.file, source.name)
+    return _class_of(files.text_of(source, texts), source.file, source.name)
 
 
 @cache
-def _made(text: str, file: str, name: str) -> type[Probe]:
+def _class_of(text: str, file: str, name: str) -> type[Probe]:
     where = f"{file}:{name}"
     found: Any = files.named(text, file, name, kind="class of a Probe", of=lambda _, value: _is_probe(value))
     if not _is_probe(found):

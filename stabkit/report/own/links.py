@@ -458,7 +458,7 @@ def anatomy(cells: Sequence[ModelCell]) -> list[FoundJson]:
             "stacks": ", ".join(cell.stacks),
             "found": plain(cell.facts.how),
             "kinds": listed(*(f"{count} {kind}" for kind, count in kinds.items())),
-            "span": plain(f"{cell.facts.sublayers[0].told} … {cell.facts.sublayers[-1].told}"),
+            "span": plain(f"{cell.facts.sublayers[0].both_names} … {cell.facts.sublayers[-1].both_names}"),
         }
         rows.setdefault(cell.facts.depth, row)
     return list(rows.values())

@@ -10,7 +10,7 @@ import numpy as np
 from stabkit.figures.model_curves import WATCHED
 from stabkit.report.cards import card
 from stabkit.report.frame import ASSETS, shell, template
-from stabkit.results.own.alarm import HEARD, Alarm
+from stabkit.results.own.alarm import ALARM_RECALL, Alarm
 from stabkit.storage.folder import write_file
 from stabkit.storage.watched import Watched
 from stabkit.words import fitting, listed, plain, scientific, updates
@@ -85,7 +85,7 @@ def answer(watched: Watched) -> str:
     facts = watched.cell.facts
     who = watched.name or facts.model
     if not watched.alarms:
-        heard, failed, half = HEARD
+        heard, failed, half = ALARM_RECALL
         return (
             f"{who} was watched for {updates(facts.steps)}: no link of the chain exceeded its limit. Of {failed} "
             f"trainings that failed, {heard} were warned of, half of them by update {half}."

@@ -9,7 +9,7 @@ from stabkit.report.verdict.matrix import OUTCOMES, Matrix, VerdictCell
 from stabkit.results.forecast.logistic import LIKELY, UNLIKELY
 from stabkit.results.forecast.measured import UPDATES
 from stabkit.results.forecast.model import HORIZON
-from stabkit.results.outcome import AT_UNIGRAM, SEEN, VANISHED, Outcome, Risk
+from stabkit.results.outcome import AT_UNIGRAM, BY_EYE, VANISHED, Outcome, Risk
 from stabkit.words import listed, scientific, short
 
 NO_SIGN = "no warning sign"
@@ -30,7 +30,7 @@ MEANINGS = (
     (
         "risk",
         "early",
-        f"at risk: gradient ratio below {VANISHED:g} ({SEEN}), layers frozen, or loss above its start",
+        f"at risk: gradient ratio below {VANISHED:g} ({BY_EYE}), layers frozen, or loss above its start",
     ),
     ("stuck", "stuck", "no gain, near the unigram loss or with a vanished gradient"),
     ("diverged", "diverged", "loss not finite, or it rose by half and stayed there"),

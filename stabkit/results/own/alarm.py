@@ -28,7 +28,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import TypedDict
 
-from stabkit.results.outcome import LOST, SEEN_LOST
+from stabkit.results.outcome import LOST, RECOVERED
 from stabkit.results.own.cell import Sublayer, module_of
 from stabkit.results.own.cure import BY_KEY
 from stabkit.results.own.guess import Guess
@@ -53,7 +53,7 @@ TRY = {
     "jump": "clip",
 }
 """{link: the change to try first}."""
-HEARD = 63, 68, 13
+ALARM_RECALL = 63, 68, 13
 """So many of so many trainings of the judging part that failed were warned of before the end, half of them by this
 update (docs/verdict.md, from which a test reads them)."""
 IN_A_ROW = 3
@@ -114,7 +114,7 @@ class Alarms:
 
     sublayers: Sequence[Sublayer]
     limits: Limits = field(default_factory=Limits)
-    told: dict[str, Alarm] = field(default_factory=dict)
+    raised: dict[str, Alarm] = field(default_factory=dict)
     guess: Guess | None = None
     """What the model's scores were worth at the start."""
     _since: dict[str, list[int]] = field(default_factory=dict)
@@ -129,9 +129,9 @@ class Alarms:
 
     def add(self, alarm: Alarm | None) -> Alarm | None:
         """The warning, if there is one and its link was not told of before."""
-        if alarm is None or alarm.link in self.told:
+        if alarm is None or alarm.link in self.raised:
             return None
-        self.told[alarm.link] = alarm
+        self.raised[alarm.link] = alarm
         return alarm
 
     def _lost(self, probe: str, step: int, row: Mapping[str, float], missing: Set[str]) -> Alarm | None:
@@ -146,7 +146,7 @@ class Alarms:
 
     def _before(self) -> str:
         """What had been told: the nearest cause of what a link comes to in the end."""
-        parts = [f"{link} at update {alarm.step}" for link, alarm in self.told.items()]
+        parts = [f"{link} at update {alarm.step}" for link, alarm in self.raised.items()]
         return f"earlier warnings: {', '.join(parts)}" if parts else "no earlier warning"
 
     def _judged(self, probe: str, step: int, row: Mapping[str, float]) -> Alarm | None:
@@ -190,7 +190,7 @@ class Alarms:
         return f"{stack}.{layer} ({module})" if module else f"{stack}.{layer}"
 
     def _of_step(self, step: int, row: Mapping[str, float]) -> Alarm | None:
-        moved = {own.told: row.get(f"{own.name}@relative", 0.0) for own in self.sublayers}
+        moved = {own.both_names: row.get(f"{own.name}@relative", 0.0) for own in self.sublayers}
         name, most = max(moved.items(), key=lambda one: one[1], default=("", 0.0))
         if not most > MOST_STEP:
             return self._jumped(step, moved)
@@ -254,5 +254,5 @@ def _of_ratio(ratio: float) -> str:
     if ratio > 1:
         return "the gradient explodes on its way down"
     if ratio < LOST:
-        return "{} of {} models that stabkit trained recovered from a ratio below 10⁻⁴".format(*SEEN_LOST)
+        return "{} of {} models that stabkit trained recovered from a ratio below 10⁻⁴".format(*RECOVERED)
     return "few of the models that stabkit trained recovered from a ratio below 10⁻²"

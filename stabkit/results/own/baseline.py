@@ -22,10 +22,15 @@ from stabkit.results.own.rules import FIRM, STUCK, Word
 from stabkit.words import scientific
 
 SCHEMA = "stabkit-baseline/1"
-TOLD = {"gradient": "gradient ratio", "scores": "information in the logits", "update": "update", "stream": "stream"}
-"""Links whose number is kept: what it is called."""
+REPORTED_LINKS = {
+    "gradient": "gradient ratio",
+    "scores": "information in the logits",
+    "update": "update",
+    "stream": "stream",
+}
+"""Links whose number is stored: what it is called."""
 FOLD = 2.0
-"""By which a number moves that is told."""
+"""The factor from which on a change of a number is reported."""
 DROP = 0.1
 """Of a probability: a tenth of a word's width in calibration (docs/verdict.md) is not a regression."""
 
@@ -76,7 +81,7 @@ def of(judged: Judged, factory: str, depths: Sequence[int | None], seeds: Sequen
                 probability=None if verdict.forecast.probability is None else round(verdict.forecast.probability, 4),
                 apart=round(_apart(judged.of_seeds(verdict.lr)), 4),
                 failing=tuple(verdict.failing),
-                levels={name: _finite(link.level) for name, link in verdict.links.items() if name in TOLD},
+                levels={name: _finite(link.level) for name, link in verdict.links.items() if name in REPORTED_LINKS},
             )
             for verdict in judged.verdicts
         ),
@@ -191,7 +196,7 @@ def _moved(before: RateBaseline, now: RateBaseline) -> list[str]:
     both = {name: (before.levels[name], now.levels.get(name, 0.0)) for name in before.levels}
     ways = {name: abs(math.log(b / a)) for name, (a, b) in both.items() if a > 0 and b > 0}
     if ways and ways[name := max(ways, key=lambda each: ways[each])] >= math.log(FOLD):
-        told.append(f"{TOLD[name]} {both[name][1]:.2g}, {both[name][0]:.2g} before")
+        told.append(f"{REPORTED_LINKS[name]} {both[name][1]:.2g}, {both[name][0]:.2g} before")
     return told
 
 

@@ -37,7 +37,7 @@ class Sublayer:
         return f"{self.stack}.{self.layer}.{self.kind}"
 
     @property
-    def told(self) -> str:
+    def both_names(self) -> str:
         """Both names, for people."""
         return f"{self.name} ({self.module})" if self.module else self.name
 

@@ -53,7 +53,7 @@ LARGE = 2.0
 LEAST_ROWS, LEAST_CLASSES = 16, 10
 """Scores that the models of the corpus give at a time, and over how many classes, at least: what few can tell of their
 input is little (one alone nothing)."""
-LIKE = 0.6, 1.5
+FIRST_LOSS_RANGE = 0.6, 1.5
 """The first loss over what scores like those at the start cost on average: a cross-entropy of a model that knows
 nothing yet lies between (0.85 to 1.16 in the corpus)."""
 LOST = 0.0
@@ -90,7 +90,7 @@ OwnLink = Link[OwnMeasured, OwnSetting]
 """One number of the chain."""
 
 
-def held(value: float, least: float, most: float) -> float:
+def clamp(value: float, least: float, most: float) -> float:
     """Within these; what is no number is the least."""
     return min(max(value, least), most) if not math.isnan(value) else least
 
@@ -112,7 +112,7 @@ LINKS: tuple[OwnLink, ...] = (
         "loss",
         "whether the loss still falls",
         "mean loss of updates 5 to 8 minus that of the last four: a loss that stalls this early seldom falls again",
-        lambda seen, at: held(seen.loss_bend, -2.0, 2.0),
+        lambda seen, at: clamp(seen.loss_bend, -2.0, 2.0),
     ),
 )
 """Those that the forecast is made of; chosen on the fitting part (`studies/own/choose.py`)."""
@@ -334,7 +334,11 @@ def of_cell(cell: ModelCell, by: OwnCoefficients) -> tuple[float | None, tuple[s
 def scored(cell: ModelCell) -> bool:
     """Whether its first loss is like the cross-entropy of its scores."""
     guess = cell.facts.guess
-    return guess is not None and "scores" in cell.records and LIKE[0] <= cell.facts.start / guess.cost <= LIKE[1]
+    return (
+        guess is not None
+        and "scores" in cell.records
+        and FIRST_LOSS_RANGE[0] <= cell.facts.start / guess.cost <= FIRST_LOSS_RANGE[1]
+    )
 
 
 def _unscored(cell: ModelCell) -> list[str]:

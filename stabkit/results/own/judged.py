@@ -80,11 +80,11 @@ class Judged:
     def worst(self) -> Verdict:
         """That of the rate at which it is least likely to train; of equals the lowest's."""
 
-        def held(candidate: Verdict) -> tuple[int, int, float, float]:
+        def rank(candidate: Verdict) -> tuple[int, int, float, float]:
             p = candidate.forecast.probability
             return FIRM.index(candidate.word), len(candidate.failing), -(p if p is not None else 0.5), -candidate.lr
 
-        return max(self.verdicts, key=held)
+        return max(self.verdicts, key=rank)
 
 
 def least_likely(found: Judged) -> int:
@@ -92,11 +92,11 @@ def least_likely(found: Judged) -> int:
     seeds = list(dict.fromkeys(cell.facts.seed for cell in found.cells))
     said = {seed: _of_seed(found.cells, found.worst.lr, seed) for seed in seeds}
 
-    def held(seed: int) -> tuple[int, float]:
+    def rank(seed: int) -> tuple[int, float]:
         p = said[seed].forecast.probability
         return FIRM.index(said[seed].word), -(p if p is not None else 0.5)
 
-    return max(seeds, key=held)
+    return max(seeds, key=rank)
 
 
 def _of_seed(cells: Sequence[ModelCell], lr: float, seed: int) -> Verdict:

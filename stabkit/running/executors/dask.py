@@ -38,7 +38,7 @@ def map(jobs: Sequence[Job], tell: Tell, where: ExecutorOptions) -> Generator[An
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()
     seen_there = ExitStack()
     try:
-        seen_there.enter_context(locks.held(relayed.runs(jobs[0]), topic))  # so that a worker knows this store
+        seen_there.enter_context(locks.hold(relayed.runs(jobs[0]), topic))  # so that a worker knows this store
         client.subscribe_topic(topic, lambda event: events.put(event[1]))
         waiting = {
             client.submit(
@@ -127,11 +127,11 @@ def look_after(job: Job, run_timeout: float | None, topic: str) -> dict[str, Any
     worker = get_worker()
     key = worker.get_current_task()
 
-    def wanted() -> bool:
+    def executing() -> bool:
         task = worker.state.tasks.get(key)
         return task is not None and task.state == "executing" and worker.status.name == "running"
 
     def event(event: Event) -> None:
         worker.log_event(topic, event)
 
-    return relayed.looked_after(job, event, run_timeout, topic, str(worker.address), wanted)
+    return relayed.supervise(job, event, run_timeout, topic, str(worker.address), executing)

@@ -187,14 +187,14 @@ class _Worker:
             return [*messages, ("died", "the worker sent an invalid message")]
         if any(kind != "event" for kind, _ in messages):
             self.deadline = float("inf")  # idle until it is given another
-        return messages if data else [*messages, ("died", self.obituary())]
+        return messages if data else [*messages, ("died", self.exit_reason())]
 
     def tardiness(self) -> str:
         if self.job is None:
             return f"the worker was not ready after {self.limit:.0f} s"
         return f"timeout: no result within {self.limit:g} s"
 
-    def obituary(self) -> str:
+    def exit_reason(self) -> str:
         """What ended it, in words."""
         try:
             code = self.process.wait(1.0)

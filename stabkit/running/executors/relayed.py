@@ -26,7 +26,7 @@ def runs(job: Job) -> Path:
     return Path(job["out"]) / "runs"
 
 
-def looked_after(
+def supervise(
     job: Job, tell: Tell, run_timeout: float | None, token: str, here: str, wanted: Callable[[], bool] = lambda: True
 ) -> dict[str, Any]:
     """There: one job in a child process, as long as it is wanted. `token`: a lock that the command holds."""
@@ -43,7 +43,7 @@ def looked_after(
 
 
 def answer(said: Mapping[str, Any]) -> str | Lost | Busy:
-    """Here: what `looked_after` said, as an executor gives it."""
+    """Here: what `supervise` said, as an executor gives it."""
     if "done" in said:
         return str(said["done"])
     if "locked" in said:

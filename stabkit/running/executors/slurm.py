@@ -39,7 +39,7 @@ ARRAY = 1000
 LATE = 20.0
 """Seconds for an answer to be seen here after its task has ended."""
 NAME = re.compile("[A-Za-z][A-Za-z0-9_-]*")
-SEEN = 1.0
+POLL = 1.0
 """Seconds between two looks."""
 
 
@@ -72,7 +72,7 @@ def map(jobs: Sequence[Job], tell: Tell, where: ExecutorOptions) -> Generator[An
     with ExitStack() as held:
         place = Path(tempfile.mkdtemp(prefix="slurm-", dir=_partial(jobs[0])))
         held.callback(shutil.rmtree, place, ignore_errors=True)
-        held.enter_context(locks.held(relayed.runs(jobs[0]), place.name))
+        held.enter_context(locks.hold(relayed.runs(jobs[0]), place.name))
         for number, job in enumerate(jobs):
             write_file(place / f"{number}.job.json", json.dumps(job, allow_nan=False).encode())
         yield from _followed(jobs, place, tell, held, where)
@@ -88,7 +88,7 @@ def _followed(
     while tasks:
         answered = 0
         for number, task in list(tasks.items()):
-            said = _said(place / f"{number}.answer.json")
+            said = _answer(place / f"{number}.answer.json")
             if said is None and task.done():
                 since = ended.setdefault(number, time.monotonic())
                 if time.monotonic() - since > LATE:
@@ -102,7 +102,7 @@ def _followed(
             vendors.see(str(said.get("vendor", "")))
             yield jobs[number], relayed.answer(said)
         if not answered:
-            time.sleep(SEEN)
+            time.sleep(POLL)
 
 
 def _submitted(jobs: Sequence[Job], place: Path, where: ExecutorOptions) -> list[Any]:
@@ -134,17 +134,17 @@ def look_after(place: str, number: int, run_timeout: float | None) -> None:
 
     def event(event: Event) -> None:
         nonlocal last
-        if "step" not in event or time.monotonic() - last > SEEN:
+        if "step" not in event or time.monotonic() - last > POLL:
             last = time.monotonic()
             with suppress(OSError), open(folder_of_all / f"{number}.events.jsonl", "a", encoding="utf-8") as file:
                 file.write(json.dumps(event, allow_nan=False) + "\n")
 
     job = json.loads((folder_of_all / f"{number}.job.json").read_bytes())
-    said = relayed.looked_after(job, event, run_timeout, folder_of_all.name, socket.gethostname())
+    said = relayed.supervise(job, event, run_timeout, folder_of_all.name, socket.gethostname())
     write_file(folder_of_all / f"{number}.answer.json", json.dumps(said, allow_nan=False).encode())
 
 
-def _said(path: Path) -> dict[str, Any] | None:
+def _answer(path: Path) -> dict[str, Any] | None:
     """What a task wrote; None where it has not yet."""
     try:
         held = json.loads(folder.read(path, folder.SMALL))

@@ -71,12 +71,12 @@ def rectification(update: int, beta2: float) -> float:
     return math.sqrt((rho - 4) * (rho - 2) * limit / ((limit - 4) * (limit - 2) * rho))
 
 
-def _made(early: bool) -> Make:
+def _maker(early: bool) -> Make:
     def make(config: TrainConfig, theta: torch.Tensor, grad: torch.Tensor, groups: Sequence[Group]) -> RAdam:
         return RAdam(theta, grad, config.adam_beta1, config.adam_beta2, config.adam_eps, groups, early=early)
 
     return make
 
 
-RADAM = Row(make=_made(early=False))
-TORCH = Row(make=_made(early=True))
+RADAM = Row(make=_maker(early=False))
+TORCH = Row(make=_maker(early=True))

@@ -170,11 +170,11 @@ def test_an_interrupted_command_leaves_no_run_behind_on_the_cluster(cluster: Clu
     assert next(answers)[1] == "early"
     answers.close()
 
-    def looked_after() -> list[str]:
+    def watched() -> list[str]:
         found = []
         for worker in cluster.workers:
             here = Path(f"/proc/{worker.pid}/task")
             found += [pid for task in here.glob("*/children") for pid in task.read_text().split()]
         return found
 
-    wait_for(lambda: not looked_after())
+    wait_for(lambda: not watched())

@@ -34,7 +34,7 @@ def test_tasks_return_what_inline_returns(tmp_path: Path) -> None:
 def test_a_task_that_does_not_see_the_store_says_so(tmp_path: Path) -> None:
     (job,) = jobs(tmp_path, [tiny()])
     (tmp_path / "runs").mkdir()
-    said = relayed.looked_after(job, nothing, None, "slurm-of-nobody", "node7")
+    said = relayed.supervise(job, nothing, None, "slurm-of-nobody", "node7")
     lost = relayed.answer(said)
     assert isinstance(lost, Lost) and "node7 does not see" in lost.reason and lost.error is not None
 

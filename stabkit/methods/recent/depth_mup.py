@@ -12,7 +12,7 @@ moves with depth (§9).
 from __future__ import annotations
 
 from stabkit.methods.base import Known, Method, Scale, Site
-from stabkit.methods.today.completep import multiple
+from stabkit.methods.recent.completep import multiple
 
 
 def method() -> Method:
