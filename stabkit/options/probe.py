@@ -15,7 +15,7 @@ from stabkit.options.grids import Options
 from stabkit.running.executors import ExecutorOptions
 from stabkit.running.probes import ProbeRequest
 
-MOST = 400
+MOST_CELLS = 400
 """Cells of one call."""
 
 
@@ -38,8 +38,8 @@ def probe(options: Options) -> tuple[ProbeRequest, ExecutorOptions]:
     )
     if asked.widths != (None,) and len(asked.lrs) > 1:
         raise UsageError("--widths compares models at one rate: give one --lr")
-    if (count := len(asked.specs())) > MOST:
-        raise UsageError(f"that is {count} runs of your model, more than {MOST}: give fewer --depths, --seeds or --lr")
+    if (count := len(asked.specs())) > MOST_CELLS:
+        raise UsageError(f"that is {count} runs of your model, more than {MOST_CELLS}: give fewer --depths, --seeds or --lr")
     _, place = machine.executor({**options, "executor": "processes", "scheduler": ""})
     workers = min(machine.workers(place.workers, "cpu"), len(asked.specs()))
     return asked, replace(place, workers=workers)

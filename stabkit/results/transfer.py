@@ -23,7 +23,7 @@ Verdict = Literal["carries", "drifts", "cannot tell"]
 SPREAD = 5.0
 """Times the scatter around the parabolas that a threshold is at most. The difference of two rates, a seed, scatters by
 √2 of it, and Student's interval over three seeds reaches 2.5 times that: what is at rest can be shown to be."""
-LEAST, MOST = 0.001, 0.02
+LEAST_NOISE, MOST_NOISE = 0.001, 0.02
 """Of the loss that a threshold is at least, and at most: seeds that differ by more cannot show that a rate carries."""
 ENOUGH = 3
 """Sizes of several with a best rate that make a law."""
@@ -167,7 +167,7 @@ class Transfer:
             return math.nan
         noise = min(math.sqrt(squares / degrees), SPREAD * math.sqrt(statistics.fmean(s**2 for s in scatters)))
         loss = abs(self.valleys[-1].loss)
-        return min(max(noise, LEAST * loss), MOST * loss)
+        return min(max(noise, LEAST_NOISE * loss), MOST_NOISE * loss)
 
     @property
     def verdict(self) -> Verdict:

@@ -22,7 +22,7 @@ from stabkit.results.own.cell import Sublayer, module_of
 
 OUTSIDE = "outside"
 """What belongs to no sub-layer."""
-LEAST, MOST = 1e-12, 1e15
+SMALLEST_NORM, LARGEST_NORM = 1e-12, 1e15
 """Norms of rows between which no square that counts leaves float32's range."""
 NONE = -1.0
 """Stands for the square of a gradient that is not there; added up over processes it is still below 0."""
@@ -194,7 +194,7 @@ def _reduced(x: torch.Tensor) -> torch.Tensor:
         return x
     if x.dtype is not torch.float64:
         rows: torch.Tensor = torch.linalg.vector_norm(x.flatten(1), dim=1, dtype=torch.float32)
-        if LEAST < float(rows.max()) < MOST:
+        if SMALLEST_NORM < float(rows.max()) < LARGEST_NORM:
             return rows
     whole: torch.Tensor = torch.linalg.vector_norm(x, dtype=torch.float64)
     return whole

@@ -23,7 +23,7 @@ from torch import nn
 from stabkit.errors import UsageError
 
 STEP = "step"
-MOST = 4096
+MOST_BATCHES = 4096
 """Batches of an iterable that are kept."""
 
 
@@ -76,8 +76,8 @@ def _of_batches(loss: Callable[..., torch.Tensor], batches: Iterable[Any], name:
     def batch(step: int) -> Any:
         nonlocal ended
         while not ended and len(drawn) <= step:
-            if len(drawn) >= MOST:
-                raise UsageError(f"{name}: more than {MOST} batches are requested")
+            if len(drawn) >= MOST_BATCHES:
+                raise UsageError(f"{name}: more than {MOST_BATCHES} batches are requested")
             try:
                 drawn.append(next(source))
             except StopIteration:
