@@ -39,7 +39,8 @@ def probe(options: Options) -> tuple[ProbeRequest, ExecutorOptions]:
     if asked.widths != (None,) and len(asked.lrs) > 1:
         raise UsageError("--widths compares models at one rate: give one --lr")
     if (count := len(asked.specs())) > MOST_CELLS:
-        raise UsageError(f"that is {count} runs of your model, more than {MOST_CELLS}: give fewer --depths, --seeds or --lr")
+        most = f"more than {MOST_CELLS}: give fewer --depths, --seeds or --lr"
+        raise UsageError(f"that is {count} runs of your model, {most}")
     _, place = machine.executor({**options, "executor": "processes", "scheduler": ""})
     workers = min(machine.workers(place.workers, "cpu"), len(asked.specs()))
     return asked, replace(place, workers=workers)

@@ -58,8 +58,8 @@ def load_state_dict(
     probes: list[Probe],
     snapshots: dict[str, np.ndarray],
 ) -> Recorder:
-    """Put what `state_dict` found back where it was; returns what had been recorded. Raises ForeignState for anything that
-    `state_dict` would not have written at this step of this run."""
+    """Put what `state_dict` found back where it was; returns what had been recorded. Raises ForeignState for anything
+    that `state_dict` would not have written at this step of this run."""
     arrays, device = start.arrays, flat.theta.device
     theta, records = flat.theta.cpu().numpy(), dict[str, Table]()
     try:
