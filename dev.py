@@ -4,6 +4,7 @@
     python3 dev.py sweep             set up, then `stabkit sweep --depths 6,18,50,100`
     python3 dev.py test [ARGS…]      set up, then pytest on every core; `.ci/run` adds the slow tests and all examples
     python3 dev.py lint              set up, then ruff, mypy, the order of the rooms and their budget of lines
+    python3 dev.py acceptance [NAME…]  set up, then the scripts of tests/acceptance: what a user does, on real input
     python3 dev.py docs              set up, then the documentation site, strict: docs/_build/html/index.html
     python3 dev.py evidence [PART…]  set up, then make committed pages anew; without PART list them
     python3 dev.py studies STUDY …   set up, then a study beside the package, or its coefficients: `studies --help`
@@ -63,6 +64,10 @@ def main(arguments: list[str]) -> int:
         return run([str(python), "-m", "studies", *rest], cwd=HERE)
     if command == "libraries":
         return libraries(python)
+    if command == "acceptance":
+        scripts = sorted(path for path in (HERE / "tests" / "acceptance").glob("*.sh") if path.stem != "common")
+        os.environ["STABKIT_BIN"] = str(python.parent)
+        return max([run(["bash", str(path)]) for path in scripts if not rest or path.stem in rest], default=2)
     if command == "lint":
         steps = (["-m", "ruff", "check"], ["-m", "ruff", "format", "--check"], ["-m", "mypy"], ["-c", ROOMS])
         return max([*(run([str(python), *step], cwd=HERE) for step in steps), budget()])

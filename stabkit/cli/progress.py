@@ -128,7 +128,7 @@ class Screen:
     @contextmanager
     def probing(self, count: int) -> Iterator[tuple[Tell, Callable[[ProbeSpec, ProbedCell | Lost], None]]]:
         """Bars, or a line a cell of a user's own model; a reason that came before is not said again."""
-        from stabkit.report.own import links
+        from stabkit.wording import links
 
         reasons: set[str] = set()
         with progress(count, float(count), self.quiet) as bars:

@@ -308,7 +308,7 @@ class ProbeResult(_Answered):
     @property
     def verdict(self) -> str:
         """One sentence: whether the chain holds, or which link breaks."""
-        from stabkit.report.own import links
+        from stabkit.wording import links
 
         return links.answer(self.judged)
 
@@ -322,7 +322,7 @@ class ProbeResult(_Answered):
     def _repr_html_(self) -> str:
         """The verdict, the change that fixes it, and every link at every depth."""
         from stabkit.report.frame import ASSETS, template
-        from stabkit.report.own import links
+        from stabkit.wording import links
 
         judged, worst = self.judged, self.judged.worst
         tried, best, p = links.cures(judged), judged.cure or links.helpful(judged), worst.forecast.probability

@@ -1,21 +1,18 @@
-# Sourced by every script here: `block NAME COMMAND…` prints PASS or FAIL; `quick` is set by --quick and leaves out what
-# takes minutes; `work` is a directory that goes with the script. End with `exit $failed`.
+# Sourced by every script here: `block NAME COMMAND…` prints PASS or FAIL with the seconds that it took, `stab` is the
+# command line of this checkout, `work` a directory that goes with the script. End with `exit $failed`.
 set -u
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
-data=${STABKIT_MULTI30K:-$root/../shared/data/multi30k}
+bin=${STABKIT_BIN:-$root/.venv/bin}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-export STABKIT_EXAMPLES=full # as in CI: all examples and cases
-quick=${1:-}
+export OMP_NUM_THREADS=1
 failed=0
-dev() { # slow tests too, unless the block says which
-  if [ "$1" = test ] && [[ " $* " != *" -m "* ]]; then python3 "$root/dev.py" "$@" -m "slow or not slow"
-  else python3 "$root/dev.py" "$@"; fi
+cd "$work"
+stab() { "$bin/python" -m stabkit "$@"; }
+ends() { local code=$1; shift; "$@"; [ $? -eq "$code" ]; } # with this exit code
+says() { local text=$1; shift; "$@" 2>&1 | tr -s '\n ' ' ' | grep -qE -- "$text"; } # somewhere in its output
+block() {
+  local name=$1 begin=$SECONDS; shift
+  if "$@" >"$work/log" 2>&1; then echo "PASS $((SECONDS - begin)) s  $name"
+  else echo "FAIL $((SECONDS - begin)) s  $name"; sed 's/^/     /' "$work/log" | tail -n 12; failed=1; fi
 }
-check() { python3 "$root/tests/acceptance/check.py" "$@"; }
-block() { # the command must exit 0
-  local name=$1; shift
-  if "$@" >"$work/log" 2>&1; then echo "PASS $name"; else echo "FAIL $name"; sed 's/^/     /' "$work/log" | tail -n 12; failed=1; fi
-}
-
-block "dev.py sets up" dev --version

@@ -8,7 +8,6 @@ from html import unescape
 
 import pytest
 
-from stabkit.report.own import links
 from stabkit.report.result import ProbeResult
 from stabkit.results.depth_fit import DepthFit
 from stabkit.results.own.cure import Cure
@@ -16,6 +15,7 @@ from stabkit.results.own.forecast import ONE_BATCH, RATE, Healthy, OwnForecast, 
 from stabkit.results.own.judged import Judged
 from stabkit.results.own.link import Evidence, Ground, LinkVerdict
 from stabkit.results.own.verdict import Verdict
+from stabkit.wording import links
 from stabkit.wording.laws import with_depth
 from tests.results.test_own import made
 

@@ -27,7 +27,6 @@ from stabkit.figures.catalogue import FIGURES, SURFACES
 from stabkit.figures.chain import chain_order, run_curves, run_findings
 from stabkit.report import json_document, sweep_document
 from stabkit.report.own import document as own_document
-from stabkit.report.own import links
 from stabkit.report.own import probe as probe_page
 from stabkit.report.own import watch as watch_page
 from stabkit.report.summary import Summary, summarise
@@ -42,7 +41,7 @@ from stabkit.results.surface import At, Plane, Surface, SurfaceSpec
 from stabkit.running.plan import Done
 from stabkit.running.probes import ProbeRequest
 from stabkit.storage.watched import Watched
-from stabkit.wording import chain
+from stabkit.wording import chain, links
 from studies.recent import claims as recent
 from tests.commands import TINY, stabkit
 from tests.figures.fake_runs import at16, plane, plausible, spec, step, sweep

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stabkit.report.own import links
 from stabkit.results.own import verdict as found
 from stabkit.results.own.cell import Broke, ModelCell
 from stabkit.results.own.guess import Guess
@@ -17,6 +16,7 @@ from stabkit.results.own.judged import judged
 from stabkit.results.own.outcome import ENDS, ENOUGH, LAST, LEARNT, LEAST, NOTHING, SLOW, ends_at, trained
 from stabkit.results.own.verdict import verdict
 from stabkit.results.records import Table
+from stabkit.wording import links
 from tests.results.test_own import made
 
 LEVEL = 4.0

@@ -12,6 +12,7 @@ from stabkit.model.branch import FeedForward
 from stabkit.spec import Chosen, Own
 from stabkit.training import contract
 from tests.commands import stabkit
+from tests.methods import kinds
 
 
 def broken(made, key="post-ln", **changes):
@@ -19,8 +20,8 @@ def broken(made, key="post-ln", **changes):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("key", methods.KEYS)
-def test_every_built_in_method_keeps_the_contract(key):
+@pytest.mark.parametrize("key", kinds.KEYS)
+def test_methods_that_fill_every_slot_in_every_way_keep_the_contract(key):
     told = list(contract.method(Chosen(key=key), methods.build(key, {}), {}))
     assert not [one for one in told if one.broke] and len(told) >= (7 if key == "t-fixup" else 17)
 

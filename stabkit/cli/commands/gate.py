@@ -15,12 +15,12 @@ from stabkit import api
 from stabkit.cli import console
 from stabkit.errors import StabkitError, UsageError
 from stabkit.options import probe as options
-from stabkit.report.own import links
 from stabkit.report.result import ProbeResult
 from stabkit.results.own import baseline
 from stabkit.results.own.baseline import Baseline
 from stabkit.results.own.rules import FINE
 from stabkit.storage.folder import write_file
+from stabkit.wording import links
 
 Level = Literal["error", "warning", "notice"]
 

@@ -13,7 +13,7 @@ from stabkit.cli.progress import Screen
 from stabkit.cli.signals import Signals
 from stabkit.errors import FailedRuns, StabkitError, Undecided, Unstable
 from stabkit.report import json_document
-from stabkit.report.own import document, links
+from stabkit.report.own import document
 from stabkit.report.own.document import BaselineJson
 from stabkit.report.result import CoordinatesResult, ProbeResult
 from stabkit.results.own.forecast import ONE_BATCH, RATE, USUAL, scored
@@ -22,6 +22,7 @@ from stabkit.results.own.outcome import ENOUGH
 from stabkit.results.own.rules import FINE, STUCK
 from stabkit.results.own.verdict import Verdict
 from stabkit.running.probes import ProbeRequest
+from stabkit.wording import anatomy, links
 from stabkit.words import scientific
 
 RATES = "1e-4,3e-4,1e-3"
@@ -127,7 +128,7 @@ def _table(result: ProbeResult, page: Path, *, quiet: bool) -> None:
         on = f", on {which}{judged.tried_on}" if judged.tried_on is not None else ""
         console.table(f"Changes tried at the greatest depth{on}", ("change", "forecast", "probability"), rows)
         console.say()
-    for note in () if quiet else links.notes(judged.cells):
+    for note in () if quiet else anatomy.notes(judged.cells):
         console.paragraph(f"note: {note}")
     if done.reused and not quiet:
         console.say(f"{done.reused} of {len(judged.cells)} cached; --fresh probes them again")

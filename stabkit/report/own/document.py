@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypedDict
 
 from stabkit.report.json_document import SCHEMA, Document
-from stabkit.report.own.links import FoundJson, anatomy, answer, notes
 from stabkit.results.own.cell import Broke, Facts, ModelCell
 from stabkit.results.own.coordinates import CoordinateJson, Coordinates
 from stabkit.results.own.cure import Cure
@@ -19,6 +18,8 @@ from stabkit.results.own.rules import Word
 from stabkit.results.own.verdict import Verdict as OwnVerdict
 from stabkit.results.transfer import Verdict
 from stabkit.wording import chain
+from stabkit.wording.anatomy import FoundJson, anatomy, notes
+from stabkit.wording.links import answer
 
 if TYPE_CHECKING:
     from stabkit.running.plan import Done

@@ -1,13 +1,10 @@
 """What a probe of a user's model says, for terminal, page, Python and JSON alike: the sentence, the links of every
-rate, what was found on the way. Knows no figure. In one file, because every sentence of a verdict stands
-in it beside the others that must agree with it."""
+rate. In one file, because every sentence of a verdict stands in it beside the others that must agree with it."""
 
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Sequence
-from typing import Any, NamedTuple, TypedDict
+from typing import Any, NamedTuple
 
 from stabkit.results.forecast.logistic import word
 from stabkit.results.intervals import wilson
@@ -33,11 +30,10 @@ from stabkit.results.own.judged import Judged, judged
 from stabkit.results.own.link import NAMES, LinkVerdict
 from stabkit.results.own.measured import TOP, UPDATES
 from stabkit.results.own.outcome import LEAST, NOTHING, SLOW, ShortTraining
-from stabkit.results.own.series import uneven
 from stabkit.results.own.verdict import Verdict
 from stabkit.wording import chain
 from stabkit.wording.laws import law
-from stabkit.words import fitting, listed, plain, scientific, short, updates
+from stabkit.words import fitting, scientific, short, updates
 
 UNITS = {
     "gradient": "lowest ÷ top layer's",
@@ -60,7 +56,7 @@ def answer(judged: Judged) -> str:
     deepest = max((cell.facts for cell in judged.cells), key=lambda facts: facts.depth or 0)
     high = deepest.guess.high(deepest.start) if deepest.guess is not None else ""
     more = [why(worst), "; ".join(others), high, _mended(judged)]
-    sentences = [_said(who, worst, several=len(judged.verdicts) > 1), *filter(None, [_fast(judged)])]
+    sentences = [_outcome(who, worst, several=len(judged.verdicts) > 1), *filter(None, [_fast(judged)])]
     sentences += [f"{sentence[0].upper()}{sentence[1:]}" for sentence in more if sentence]
     return " ".join(f"{sentence}." for sentence in sentences)
 
@@ -126,7 +122,7 @@ def leans(verdict: Verdict) -> bool | None:
     return p >= LEAN
 
 
-def _said(who: str, verdict: Verdict, *, several: bool) -> str:
+def _outcome(who: str, verdict: Verdict, *, several: bool) -> str:
     """`gpt at 24 layers is likely to train, without warm-up: probability 0.97`, and what the word is worth."""
     forecast = verdict.forecast
     where = f" at {forecast.depth} layers" if forecast.depth else ""
@@ -135,7 +131,7 @@ def _said(who: str, verdict: Verdict, *, several: bool) -> str:
     if verdict.broken:
         return f"{who}{where} does not train as it stands"
     if verdict.trained is not None:
-        return f"{_became(verdict.trained).format(f'{who}{where}')}, {warm}: {_seen(verdict.trained)}"
+        return f"{_became(verdict.trained).format(f'{who}{where}')}, {warm}: {_trained(verdict.trained)}"
     if forecast.probability is None:
         return f"No forecast for {who}{where}: {unlike(forecast)}"
     p = probability(forecast.probability)
@@ -159,7 +155,7 @@ def _became(trained: ShortTraining) -> str:
     return OUTCOMES[trained.word]
 
 
-def _seen(trained: ShortTraining) -> str:
+def _trained(trained: ShortTraining) -> str:
     """`after 187 updates its loss is 1.53, 0.6 of the way from knowing frequencies alone (3.92) to knowing the order
     (1.11)`; of a loss of the user's own `… to what 6 layers reach at this rate (1.39)`; and what that word is worth."""
     least = trained.least
@@ -430,50 +426,3 @@ def _with_depth(link: LinkVerdict) -> str:
         return "saturated" if link.saturated else "–"
     few = "one seed" if link.fit.seeds == 1 else "seeds differ"
     return f"–, {few}" if link.fit.vague else law(link.fit)
-
-
-class FoundJson(TypedDict):
-    """What was found at one depth, in words."""
-
-    depth: str
-    model: str
-    parameters: str
-    stacks: str
-    found: str
-    kinds: str
-    span: str
-
-
-def anatomy(cells: Sequence[ModelCell]) -> list[FoundJson]:
-    """What was found at each depth: stacks, sub-layers by kind."""
-    rows: dict[int | None, FoundJson] = {}
-    for cell in cells:
-        kinds: dict[str, int] = {}
-        for sublayer in cell.facts.sublayers:
-            kinds[sublayer.kind] = kinds.get(sublayer.kind, 0) + 1
-        row: FoundJson = {
-            "depth": str(cell.facts.depth or "–"),
-            "model": plain(cell.facts.model),
-            "parameters": f"{cell.facts.parameters:,}",
-            "stacks": ", ".join(cell.stacks),
-            "found": plain(cell.facts.how),
-            "kinds": listed(*(f"{count} {kind}" for kind, count in kinds.items())),
-            "span": plain(f"{cell.facts.sublayers[0].both_names} … {cell.facts.sublayers[-1].both_names}"),
-        }
-        rows.setdefault(cell.facts.depth, row)
-    return list(rows.values())
-
-
-def notes(cells: Sequence[ModelCell]) -> list[str]:
-    """What was found on the way, each once."""
-    notes: dict[str, str] = {}
-    for cell in reversed(cells):  # of notes that differ in their numbers alone that of the deepest
-        for note in cell.facts.notes:
-            notes.setdefault(re.sub(r"\d+", "", note), plain(note))
-    batches = {(cell.facts.seed, cell.facts.batch) for cell in cells}
-    if len(batches) > len({seed for seed, _ in batches}):
-        notes["batch"] = (
-            "the batch differs between depths of one seed: draw it before the model is built, "
-            "or from its own random generator"
-        )
-    return [*notes.values(), *filter(None, [uneven(cells)])]
