@@ -16,12 +16,13 @@ from dataclasses import replace
 from inspect import signature
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, overload
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, cast, overload
 
 from stabkit import spec
 from stabkit.errors import StoreError, UsageError, warn
 from stabkit.options import ranges
 from stabkit.options.option import HOME, LONG, ON, OUT, TRAIN, WHERE, Argument, Option
+from stabkit.options.values import Options
 from stabkit.results import surface
 from stabkit.spec import BaseInit, Block, Kernels, RecipeName
 
@@ -883,7 +884,7 @@ def request(command: str, options: Mapping[str, Any], making: Callable[[str], No
     return read[command](filled(command, options), making)
 
 
-def filled(command: str, options: Mapping[str, Any]) -> dict[str, Any]:
+def filled(command: str, options: Mapping[str, Any]) -> Options:
     """Every option's value: what is not given at its default, what this command does not take as `sweep` has it."""
     defaults = {**COMMANDS["sweep"], **COMMANDS[command]}
     values = {name: ranges.plain(value) for name, value in options.items()}
@@ -891,7 +892,8 @@ def filled(command: str, options: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(defaults.get(name), bool) and not isinstance(value, bool):
             raise UsageError(f"{name} must be True or False, not {value!r}")
     given = {name for name, value in values.items() if ranges.text(value) != ranges.text(defaults.get(name))}
-    return {**defaults, **values, "given": given}
+    every = {name: default for known in COMMANDS.values() for name, default in known.items()}
+    return cast(Options, {**every, **defaults, **values, "given": frozenset(given)})
 
 
 def _asked(command: str, values: Mapping[str, Any], listener: "CallListener | None") -> "tuple[Request, CallListener]":

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, get_args
 
@@ -14,6 +14,7 @@ from stabkit.errors import UsageError, nearest
 from stabkit.methods.papers.deepnorm import TABLE_11
 from stabkit.options import machine, model, own, ranges
 from stabkit.options import text as texts
+from stabkit.options.values import Options
 from stabkit.running import grid
 from stabkit.running.grid import Grid
 from stabkit.running.request import Request, price
@@ -25,8 +26,6 @@ SLOPE_RATES = {"float64": (1e-5,), "float32": (1e-4, 1e-5)}
 
 DOUBLINGS = (0.25, 0.5, 1.0, 2.0, 4.0)
 """Factors on α and β where none are given."""
-Options = Mapping[str, Any]
-"""{name: value, a text in its little language or Python's own}, and `given`, the names of those that were."""
 Making = Callable[[str], None]
 
 
@@ -119,8 +118,8 @@ def slope(options: Options, making: Making) -> Request:
     """The request of one SGD step a run: small enough to be linear, and in float32 at two rates that must agree."""
     dtype = ranges.choice("--dtype", options["dtype"], get_args(Dtype))
     rates = ranges.reals("--rate", options["rate"] or SLOPE_RATES[dtype], 0.0, 1e6, above=True)
-    sgd = {"optimizer": "sgd", "weight_decay": None, "momentum": None}
-    return sweep({**options, **sgd, "steps": 1, "warmup": 0, "lr": rates}, making)
+    step: Options = {**options, "optimizer": "sgd", "weight_decay": None, "momentum": None, "steps": 1}
+    return sweep({**step, "warmup": 0, "lr": rates}, making)
 
 
 def ablate(options: Options, making: Making) -> Request:

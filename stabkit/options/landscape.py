@@ -10,7 +10,8 @@ from stabkit import methods
 from stabkit.errors import UsageError, require
 from stabkit.methods.base import sites
 from stabkit.options import grids, ranges
-from stabkit.options.grids import Making, Options
+from stabkit.options.grids import Making
+from stabkit.options.values import Options
 from stabkit.results.surface import NORMALISATIONS, Engine, PathPlane
 from stabkit.running.grid import Grid
 from stabkit.running.request import Request
@@ -20,8 +21,9 @@ from stabkit.spec import snapshot_steps
 
 def landscape(options: Options, making: Making) -> Request:
     """The request of a landscape: the runs of two methods, and the surfaces around them."""
-    names = ("model", "against") if options["against"] else ("model",)
-    models = [ranges.name(ranges.flag(name), options[name]) for name in names]
+    models = [ranges.name("--model", options["model"])]
+    if options["against"]:
+        models.append(ranges.name("--against", options["against"]))
     parsed = [methods.parse(model) for model in models]
     if len({methods.label(*one) for one in parsed}) < len(parsed):
         raise UsageError(f"--against {options['against']} is --model itself; name another method, or '' for none")

@@ -7,11 +7,11 @@ import re
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
-from typing import Any
 
 from stabkit.errors import UsageError, nearest, require
 from stabkit.options import ranges
 from stabkit.options.option import HOME
+from stabkit.options.values import Options
 from stabkit.running.executors import EXECUTORS, ExecutorOptions, slurm
 from stabkit.running.shard import Shard
 
@@ -57,7 +57,7 @@ def _cpu_only() -> bool:
     return version("torch").endswith("+cpu")
 
 
-def executor(options: Mapping[str, Any]) -> tuple[str, ExecutorOptions]:
+def executor(options: Options) -> tuple[str, ExecutorOptions]:
     """Which executor, and its options; 0 workers are as many as suit the device."""
     name = ranges.choice("--executor", options["executor"], tuple(EXECUTORS))
     many = TASKS if name == "slurm" else 0

@@ -11,6 +11,7 @@ from stabkit.methods import formula
 from stabkit.methods.base import Method
 from stabkit.methods.blocks import BLOCKS, departs
 from stabkit.options import own, ranges
+from stabkit.options.values import Options
 from stabkit.spec import (
     DECAY,
     MOMENTUM,
@@ -28,16 +29,14 @@ from stabkit.spec import (
 )
 
 
-def model(options: Mapping[str, Any], depth: tuple[int, int], widths: Sequence[int]) -> ModelConfig:
+def model(options: Options, depth: tuple[int, int], widths: Sequence[int]) -> ModelConfig:
     """The model of the first depth and width; every width must suit its heads."""
     block = BLOCKS[ranges.choice("--block", options["block"], get_args(Block))]
+    asked = {"norm": options["norm"], "ffn_kind": options["ffn_kind"], "positions": options["positions"]}
+    kinds = {"norm": get_args(Norm), "ffn_kind": get_args(FfnKind), "positions": get_args(Positions)}
     settings = {
-        name: ranges.choice(ranges.flag(name), options[name], values) if options[name] else block[name]
-        for name, values in (
-            ("norm", get_args(Norm)),
-            ("ffn_kind", get_args(FfnKind)),
-            ("positions", get_args(Positions)),
-        )
+        name: ranges.choice(ranges.flag(name), value, kinds[name]) if value else block[name]
+        for name, value in asked.items()
     }
     made = ModelConfig(
         encoder_layers=depth[0],
@@ -62,7 +61,7 @@ def model(options: Mapping[str, Any], depth: tuple[int, int], widths: Sequence[i
     return made
 
 
-def train(options: Mapping[str, Any], max_tokens: int) -> TrainConfig:
+def train(options: Options, max_tokens: int) -> TrainConfig:
     """How the runs are trained, but for what is an axis."""
     steps = ranges.whole("--steps", options["steps"], 0, 10_000_000)
     verdict_at = ranges.whole("--verdict-at", options["verdict_at"], 0, 10_000_000)

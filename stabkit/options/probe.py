@@ -11,7 +11,7 @@ from typing import Any
 
 from stabkit.errors import UsageError
 from stabkit.options import machine, ranges
-from stabkit.options.grids import Options
+from stabkit.options.values import Options
 from stabkit.running.executors import ExecutorOptions
 from stabkit.running.probes import ProbeRequest
 

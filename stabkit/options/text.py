@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any
 
 from stabkit.errors import UsageError, require
 from stabkit.options import ranges
+from stabkit.options.values import Options
 from stabkit.results.translation import MOST_BEAMS, Search
 from stabkit.running.translations import TranslationRequest
 from stabkit.spec import TaskConfig
@@ -41,7 +41,7 @@ def task(
     return task, {"directory": str(Path(place).resolve())}
 
 
-def search(options: Mapping[str, Any], depths: Sequence[tuple[int, int]]) -> Search | None:
+def search(options: Options, depths: Sequence[tuple[int, int]]) -> Search | None:
     """How --bleu looks for words; None where it was not asked for."""
     if not options["bleu"]:
         for name in ("beam", "length_penalty"):

@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from stabkit import methods
 from stabkit.errors import UsageError
 from stabkit.options import grids, machine, ranges
-from stabkit.options.grids import Making, Options
+from stabkit.options.grids import Making
 from stabkit.options.probe import folder_of, name
+from stabkit.options.values import Options
 from stabkit.results.valley import Axis, rungs
 from stabkit.running.executors import ExecutorOptions
 from stabkit.running.request import Request
