@@ -24,8 +24,8 @@ from stabkit.running.executors.base import Lost, Tell
 from stabkit.running.plan import Plan
 from stabkit.running.probes import ProbedCell, ProbeSpec
 from stabkit.running.trials import TrialSpec, TriedModel
-from stabkit.running.work import Event
 from stabkit.spec import SHORTEST_JUDGED, RunSpec
+from stabkit.storage.jobs import Event
 from stabkit.words import listed
 
 

@@ -29,6 +29,7 @@ from stabkit.own.sublayers import run
 from stabkit.results.own.trial import TRIAL_VERSION, ModelTrial
 from stabkit.results.records import jsonable
 from stabkit.storage import trials
+from stabkit.storage.jobs import Event, Job, asked
 from stabkit.storage.shelf import Shelf
 from stabkit.storage.trials import TRIAL
 from stabkit.version import __version__
@@ -43,22 +44,22 @@ RAISED = 1.5
 """A loss, or the norm of all parameters, this many times its first has grown."""
 TRAINED_ON = "the loss is read on the training batches: {}"
 
-Tell = Callable[[dict[str, Any]], None]
+Tell = Callable[[Event], None]
 
 
-def trial(job: dict[str, Any], tell: Tell) -> tuple[str, str]:
+def trial(job: Job, tell: Tell) -> tuple[str, str]:
     """Do one job. Raises UsageError for what would be as wrong at any size."""
     shelf = Shelf(TRIAL, Path(job["out"]))
     return answered(job, shelf.log(job["id"]), lambda function: _tried(job, function, shelf, tell))
 
 
-def _tried(job: dict[str, Any], function: Callable[..., Any], shelf: Shelf[ModelTrial], tell: Tell) -> dict[str, Any]:
+def _tried(job: Job, function: Callable[..., Any], shelf: Shelf[ModelTrial], tell: Tell) -> dict[str, Any]:
     begin = time.monotonic()
     made = _built(job, function)
     start, size = held_out(made, job["steps"]), _size(made)
     names = ("factory", "depth", "width", "smallest", "seed", "lr", "warmup", "steps")
     plays = [repr(getattr(scheduler, "state_dict", dict)()) for scheduler in made.schedule.schedulers]
-    trial_id = key(job, made, [{name: job[name] for name in names}, TRIAL_VERSION, repr(start), plays])
+    trial_id = key(job, made, [asked(job, *names), TRIAL_VERSION, repr(start), plays])
     with shelf.hold(trial_id, job.get("over", "")):
         if shelf.load_if_sound(trial_id) is not None:
             return {"folder": trial_id, "reused": True}
@@ -67,7 +68,7 @@ def _tried(job: dict[str, Any], function: Callable[..., Any], shelf: Shelf[Model
     return {"folder": trial_id, "reused": False}
 
 
-def _updated(job: dict[str, Any], made: BuiltModel, start: float, size: float, begin: float, tell: Tell) -> ModelTrial:
+def _updated(job: Job, made: BuiltModel, start: float, size: float, begin: float, tell: Tell) -> ModelTrial:
     """Equal updates, and what they left; `size` is of the parameters before, `begin` when the job began."""
     losses, note = updated(made, job["steps"], lambda step, loss: tell(_event(job, step, loss)))
     whole = len(losses) == job["steps"] and math.isfinite(losses[-1])
@@ -80,7 +81,7 @@ def _updated(job: dict[str, Any], made: BuiltModel, start: float, size: float, b
     count = made.objective.batches()
     seen = f"there are {count}" if 0 < count <= job["steps"] + HELD_OUT else "" if made.fresh else "there is one"
     return ModelTrial(
-        **{name: job[name] for name in ("factory", "depth", "width", "lr", "seed", "steps")},
+        **asked(job, "factory", "depth", "width", "lr", "seed", "steps"),
         made=len(losses),
         start=start,
         loss=loss if math.isfinite(loss) else math.inf,
@@ -95,7 +96,7 @@ def _updated(job: dict[str, Any], made: BuiltModel, start: float, size: float, b
     )
 
 
-def _built(job: dict[str, Any], function: Callable[..., Any]) -> BuiltModel:
+def _built(job: Job, function: Callable[..., Any]) -> BuiltModel:
     """The model, its rates in proportion to those of the smallest size."""
     base, (depth, width) = 0.0, job["smallest"]
     if (depth, width) != (job["depth"], job["width"]):
@@ -165,5 +166,5 @@ def held_out(made: BuiltModel, steps: int) -> float:
         return statistics.fmean(float(made.objective.at(made.model, steps + 1 + i)) for i in range(count))
 
 
-def _event(job: dict[str, Any], step: int, loss: float) -> dict[str, Any]:
+def _event(job: Job, step: int, loss: float) -> Event:
     return {"id": job["id"], "step": step, "steps": job["steps"], "loss": jsonable(loss)}

@@ -16,13 +16,14 @@ import numpy as np
 from stabkit.errors import CorpusError, StoreError, require
 from stabkit.results import translation as specs
 from stabkit.results.translation import Score, TranslationSpec
+from stabkit.storage.jobs import Event, Job
 from stabkit.storage.shelf import Shelf
 from stabkit.storage.store import Store
 from stabkit.storage.translations import TRANSLATION, Translation, to_files
 from stabkit.version import __version__
 
 
-def translate(job: dict[str, Any], tell: Callable[[dict[str, Any]], None], task: Callable[..., Any]) -> tuple[str, str]:
+def translate(job: Job, tell: Callable[[Event], None], task: Callable[..., Any]) -> tuple[str, str]:
     """Do one job; `task` makes the task of a run's spec."""
     spec, shelf = specs.from_json(job["spec"]), Shelf(TRANSLATION, Path(job["out"]))
     with shelf.hold(spec.translation_id, job.get("over", "")):
@@ -32,7 +33,7 @@ def translate(job: dict[str, Any], tell: Callable[[dict[str, Any]], None], task:
 
 
 def _translated(
-    job: dict[str, Any], spec: TranslationSpec, tell: Callable[[dict[str, Any]], None], task: Callable[..., Any]
+    job: Job, spec: TranslationSpec, tell: Callable[[Event], None], task: Callable[..., Any]
 ) -> Translation:
     import torch
 

@@ -20,6 +20,7 @@ from stabkit.running.request import Request, space
 from stabkit.spec import RunSpec
 from stabkit.storage import index
 from stabkit.storage.index import ListedRun
+from stabkit.storage.jobs import Context
 from stabkit.storage.store import Store, disk
 
 MANY = 16
@@ -60,7 +61,7 @@ def run(request: Request, store: Store, listener: Listener, *, retry_failed: boo
     specs = request.specs
     if (stored := sum(spec.run_id in store for spec in specs)) >= MANY:
         listener.making(f"reading {stored} stored runs")
-    context = {**_everywhere(request), "checkpoint_every": request.checkpoint_every}
+    context: Context = {**_everywhere(request), "checkpoint_every": request.checkpoint_every}
     planned = runs.planned(specs, store, context, retry_failed=retry_failed)
     listener.planned(planned)
     space(sum(map(disk, planned.missing)), request.out)
@@ -104,7 +105,7 @@ def draw(request: Request, wanted: Sequence[SurfaceSpec], listener: Listener) ->
     return done.results
 
 
-def _everywhere(request: Request) -> dict[str, Any]:
+def _everywhere(request: Request) -> Context:
     """What every job holds, whatever its kind."""
     return {
         "corpus": request.corpus,

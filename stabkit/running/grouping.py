@@ -21,8 +21,8 @@ from stabkit.methods.blocks import biased, inner
 from stabkit.methods.own import Texts
 from stabkit.running.executors.base import Answer, Tell
 from stabkit.running.plan import Map
-from stabkit.running.work import Job
 from stabkit.spec import RunSpec
+from stabkit.storage.jobs import Job
 from stabkit.storage.locks import Busy
 
 
@@ -64,8 +64,10 @@ def _groups(jobs: Sequence[Job], most: int, alone: set[str]) -> list[Job]:
 
 
 def _group(some: Sequence[Job]) -> Job:
-    shared: Job = {name: some[0][name] for name in ("out", "corpus", "device", "texts") if name in some[0]}
-    return {**shared, "kind": "runs", "id": f"{some[0]['id']}+{len(some) - 1}", "jobs": list(some)}
+    group = some[0].copy()
+    for alone in ("spec", "checkpoint_every", "kernels", "over"):
+        group.pop(alone, None)  # type: ignore[misc]  # its own names
+    return {**group, "kind": "runs", "id": f"{some[0]['id']}+{len(some) - 1}", "jobs": list(some)}
 
 
 def shape(run_spec: RunSpec, texts: Texts) -> str:

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 from typing import Generic, Literal, Protocol, TypeVar
 
 from stabkit.running.executors.base import ATTEMPTS, Answer, Lost, LostKind, Tell
-from stabkit.running.work import Job
 from stabkit.storage.folder import CorruptFolder, OldFolder
+from stabkit.storage.jobs import Job
 from stabkit.storage.locks import LOOK, Busy, Locked, ReleasedLocks
 from stabkit.storage.shelf import Shelf
 
@@ -234,7 +234,9 @@ def settled(
                     raise answer.error
                 attempt = attempts.note(job["id"], answer)
                 if attempt < ATTEMPTS:
-                    again.append({name: value for name, value in job.items() if name != "over"})
+                    retried = job.copy()
+                    retried.pop("over", None)
+                    again.append(retried)
                 else:
                     yield job, replace(answer, attempt=min(attempt, ATTEMPTS))
         jobs = again

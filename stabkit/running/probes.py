@@ -22,7 +22,7 @@ from stabkit.results.own.measured import UPDATES
 from stabkit.running import plan
 from stabkit.running.executors.base import Lost, Tell
 from stabkit.running.plan import CommandAttempts, Done, Map, Work
-from stabkit.running.work import Job
+from stabkit.storage.jobs import Job
 from stabkit.storage.probed import PROBE
 from stabkit.storage.shelf import Shelf
 

@@ -20,8 +20,8 @@ from stabkit.running.grouping import grouped
 from stabkit.running.plan import Map
 from stabkit.running.surfaces import SurfaceRequest
 from stabkit.running.translations import TranslationRequest
-from stabkit.running.work import Job
 from stabkit.spec import Kernels, RunSpec
+from stabkit.storage.jobs import Job
 from stabkit.storage.store import disk
 
 MANY_RUNS = 2_000

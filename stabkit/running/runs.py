@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
 
 from stabkit.errors import StoreError
 from stabkit.results.run import Run
 from stabkit.running import cost, plan
 from stabkit.running.executors.base import Lost
 from stabkit.running.plan import Plan, Work
-from stabkit.running.work import Job
 from stabkit.spec import RunSpec
+from stabkit.storage.jobs import Context, Job
 from stabkit.storage.store import Store
 
 
@@ -34,7 +33,7 @@ class StoredAttempts:
 def planned(
     specs: Sequence[RunSpec],
     store: Store,
-    context: Mapping[str, Any] = {},  # noqa: B006  # a mapping that nothing writes to
+    context: Context = {},  # noqa: B006  # a mapping that nothing writes to
     *,
     repair: bool = True,
     retry_failed: bool = False,
@@ -49,7 +48,7 @@ def planned(
 
     def jobs(spec: RunSpec) -> list[Job]:
         fitting = cost.checkpoint_every(spec) if every is None else every
-        job = {"kind": "run", "out": str(store.out), "id": spec.run_id, "spec": spec.to_json()}
+        job: Job = {"kind": "run", "out": str(store.out), "id": spec.run_id, "spec": spec.to_json()}
         return [{**job, **context, "checkpoint_every": fitting}]
 
     work = Work(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from stabkit.running.work import Job
+from stabkit.storage.jobs import Job
 
 
 @dataclass(frozen=True, slots=True)

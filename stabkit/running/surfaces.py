@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from stabkit.errors import UsageError
 from stabkit.results.run import Run
 from stabkit.results.surface import At, Engine, Normalise, PathPlane, Plane, Surface, SurfaceSpec
 from stabkit.running import plan
 from stabkit.running.plan import Plan, Work
-from stabkit.running.work import Job
 from stabkit.storage import weights
+from stabkit.storage.jobs import Context, Job
 from stabkit.storage.shelf import Shelf
 from stabkit.storage.surfaces import SURFACE, Tiles
 from stabkit.surface import directions, tiles
@@ -125,26 +124,17 @@ def _range(values: Sequence[float], points: int) -> tuple[float, ...]:
     return tuple(float(f"{(i - before) * width:.9g}") for i in range(points))
 
 
-def planned(specs: Sequence[SurfaceSpec], out: Path, context: Mapping[str, Any]) -> Plan[SurfaceSpec, Surface]:
+def planned(specs: Sequence[SurfaceSpec], out: Path, context: Context) -> Plan[SurfaceSpec, Surface]:
     """Which surfaces are whole, and the missing tiles of the others."""
     shelf = Shelf(SURFACE, out)
 
     def jobs(spec: SurfaceSpec) -> list[Job]:
-        finished = Tiles(shelf, spec)
-        return [
-            {
-                "kind": "tile",
-                "id": f"{spec.surface_id}/{name}",
-                "spec": spec.to_json(),
-                "name": name,
-                "first": first,
-                "last": last,
-                "out": str(out),
-                **context,
-            }
-            for name, first, last in tiles.names(spec)
-            if finished.read(name, first, last) is None
-        ]
+        finished, rows = Tiles(shelf, spec), list[Job]()
+        for name, first, last in tiles.names(spec):
+            if finished.read(name, first, last) is None:
+                tile: Job = {"kind": "tile", "id": f"{spec.surface_id}/{name}", "out": str(out)}
+                rows.append({**tile, **context, "spec": spec.to_json(), "name": name, "first": first, "last": last})
+        return rows
 
     def result(spec: SurfaceSpec, answer: str) -> Surface:
         with shelf.awaited(spec.surface_id):  # another command may be putting the same tiles together

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from stabkit.results.run import Run
 from stabkit.results.translation import Search, TranslationSpec
 from stabkit.running import plan
 from stabkit.running.plan import Plan, Work
+from stabkit.storage.jobs import Context, Job
 from stabkit.storage.shelf import Shelf
 from stabkit.storage.translations import TRANSLATION, Translation
 
@@ -34,19 +34,20 @@ class TranslationRequest:
         ]
 
 
-def planned(
-    specs: Sequence[TranslationSpec], out: Path, context: Mapping[str, Any]
-) -> Plan[TranslationSpec, Translation]:
+def planned(specs: Sequence[TranslationSpec], out: Path, context: Context) -> Plan[TranslationSpec, Translation]:
     """Which are whole, and the jobs of the others."""
     shelf = Shelf(TRANSLATION, out)
+
+    def jobs(spec: TranslationSpec) -> list[Job]:
+        job: Job = {"kind": "translate", "id": spec.translation_id, "spec": spec.to_json(), "out": str(out)}
+        return [{**job, **context}]
+
     work: Work[TranslationSpec, Translation] = Work(
         kind="translation",
         again="translated again",
         shelf=shelf,
         name=lambda spec: spec.translation_id,
-        jobs=lambda spec: [
-            {"kind": "translate", "id": spec.translation_id, "spec": spec.to_json(), "out": str(out), **context}
-        ],
+        jobs=jobs,
         result=lambda spec, answer: shelf.load(spec.translation_id),
     )
     return plan.plan(specs, work)

@@ -15,7 +15,7 @@ from stabkit.running import plan
 from stabkit.running.executors.base import Lost, Tell
 from stabkit.running.plan import CommandAttempts, Map, Work
 from stabkit.running.transfer import Place, Seconds, Train, Trained
-from stabkit.running.work import Job
+from stabkit.storage.jobs import Job
 from stabkit.storage.shelf import Shelf
 from stabkit.storage.trials import TRIAL
 
@@ -65,11 +65,20 @@ class TrialRequest:
 
     def job(self, spec: TrialSpec) -> Job:
         """What a worker is given."""
-        names = ("factory", "depth", "width", "lr", "seed", "steps")
-        asked = {name: getattr(spec, name) for name in names}
-        smallest = [self.smallest, None] if self.axis == "depth" else [self.depth, self.smallest]
-        where = {"here": self.here, "smallest": smallest, "warmup": self.warmup, "out": str(self.out)}
-        return {"kind": "trial", "id": spec.name, **asked, **where}
+        return {
+            "kind": "trial",
+            "id": spec.name,
+            "factory": spec.factory,
+            "depth": spec.depth,
+            "width": spec.width,
+            "lr": spec.lr,
+            "seed": spec.seed,
+            "steps": spec.steps,
+            "here": self.here,
+            "smallest": [self.smallest, None] if self.axis == "depth" else [self.depth, self.smallest],
+            "warmup": self.warmup,
+            "out": str(self.out),
+        }
 
 
 class TriedModel(NamedTuple):

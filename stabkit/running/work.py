@@ -34,13 +34,10 @@ from stabkit.results import records
 from stabkit.running import texts
 from stabkit.spec import RunSpec
 from stabkit.storage.folder import CorruptFolder
+from stabkit.storage.jobs import Event, Job
 from stabkit.storage.locks import Locked
 from stabkit.storage.store import Store, to_files
 from stabkit.version import __version__
-
-Job = dict[str, Any]
-Event = dict[str, Any]
-"""{"id", "step", "steps", "loss"}: at most two a second from a job, lossy, never stored."""
 
 ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
@@ -120,7 +117,7 @@ def _trained(job: Job, run_spec: RunSpec, store: Store, tell: Callable[[Event], 
         store.save_checkpoint(run_spec, {**state.arrays, "step": np.array(state.step)})
 
     def attempt(start: states.State | None) -> train.Result:
-        every = job.get("checkpoint_every", 0)
+        every = job.get("checkpoint_every") or 0
         texts, kernels = job.get("texts", {}), job.get("kernels", "fused")
         return train.run(run_spec, task, job["device"], progress, start, save, every, texts, kernels)
 

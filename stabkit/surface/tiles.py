@@ -19,6 +19,7 @@ from stabkit.results.run import Run
 from stabkit.results.surface import PATH, At, Plane, SurfaceSpec
 from stabkit.spec import Kernels, canonical
 from stabkit.storage import weights
+from stabkit.storage.jobs import Event, Job
 from stabkit.storage.shelf import Shelf
 from stabkit.storage.store import Store
 from stabkit.storage.surfaces import SURFACE, Tiles
@@ -42,7 +43,7 @@ def names(spec: SurfaceSpec) -> list[tuple[str, int, int]]:
     return [("path", 0, 0), *rows] if spec.path else rows
 
 
-def tile(job: dict[str, Any], tell: Callable[[dict[str, Any]], None], task: Callable[..., Any]) -> tuple[str, str]:
+def tile(job: Job, tell: Callable[[Event], None], task: Callable[..., Any]) -> tuple[str, str]:
     """Compute one tile and keep it; `task` makes the task of a run's spec."""
     spec = specs.from_json(job["spec"])
     shelf = Shelf(SURFACE, Path(job["out"]))
@@ -53,7 +54,7 @@ def tile(job: dict[str, Any], tell: Callable[[dict[str, Any]], None], task: Call
     return job["id"], "done"
 
 
-def _computed(job: dict[str, Any], spec: SurfaceSpec, task: Callable[..., Any]) -> dict[str, Any]:
+def _computed(job: Job, spec: SurfaceSpec, task: Callable[..., Any]) -> dict[str, Any]:
     out = job["out"]
     where = (job["device"], job.get("kernels", "fused"), job["together"])
     evaluator = _evaluator(out, spec.origin.run, canonical(job["corpus"]), *where, task)

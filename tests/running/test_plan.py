@@ -18,9 +18,9 @@ from stabkit.running.grid import Grid
 from stabkit.running.plan import CommandAttempts, Done, Plan, Work, complete
 from stabkit.running.request import MANY_RUNS, TooManyRuns, price
 from stabkit.running.runs import StoredAttempts
-from stabkit.running.work import Job
 from stabkit.spec import Chosen
 from stabkit.storage import locks
+from stabkit.storage.jobs import Job
 from stabkit.storage.locks import Busy, Locked
 from stabkit.storage.shelf import FolderKind, Shelf
 from stabkit.storage.store import Store

@@ -28,6 +28,7 @@ from stabkit.results.own.cell import PROBE_VERSION, ModelCell
 from stabkit.results.own.outcome import LEAST
 from stabkit.results.records import jsonable
 from stabkit.storage import probed
+from stabkit.storage.jobs import Event, Job, asked
 from stabkit.storage.probed import PROBE
 from stabkit.storage.shelf import Shelf
 from stabkit.version import __version__
@@ -39,7 +40,7 @@ ENDS = ["where it has learnt"]
 NOTHING_TO_CHANGE = "does not apply to this model"
 
 
-def probe(job: dict[str, Any], tell: Callable[[dict[str, Any]], None]) -> tuple[str, str]:
+def probe(job: Job, tell: Callable[[Event], None]) -> tuple[str, str]:
     """Do one job. Raises UsageError for what would be as wrong at any depth."""
     shelf = Shelf(PROBE, Path(job["out"]))
     begin = time.monotonic()
@@ -47,10 +48,10 @@ def probe(job: dict[str, Any], tell: Callable[[dict[str, Any]], None]) -> tuple[
 
 
 def _probed(
-    job: dict[str, Any],
+    job: Job,
     function: Callable[..., Any],
     shelf: Shelf[ModelCell],
-    tell: Callable[[dict[str, Any]], None],
+    tell: Callable[[Event], None],
     begin: float,
 ) -> dict[str, Any]:
     shown = job["steps"] >= LEAST
@@ -61,7 +62,7 @@ def _probed(
     if made is None:
         raise UsageError(NOTHING_TO_CHANGE)
     names = ("factory", "depth", "width", "seed", "lr", "warmup", "steps", "blocks", "change", "ramped")
-    probe_id = key(job, made, [{name: job[name] for name in names}, PROBE_VERSION, READ, *ENDS * shown])
+    probe_id = key(job, made, [asked(job, *names), PROBE_VERSION, READ, *ENDS * shown])
     with shelf.hold(probe_id, job.get("over", "")):
         if job["fresh"]:
             if probe_id in shelf:
@@ -74,7 +75,7 @@ def _probed(
     return {"folder": probe_id, "reused": False}
 
 
-def _recorded(job: dict[str, Any], made: BuiltModel, tell: Callable[[dict[str, Any]], None]) -> ModelCell:
+def _recorded(job: Job, made: BuiltModel, tell: Callable[[Event], None]) -> ModelCell:
     last = -math.inf
 
     def event(step: int, loss: float) -> None:
@@ -84,5 +85,4 @@ def _recorded(job: dict[str, Any], made: BuiltModel, tell: Callable[[dict[str, A
             tell({"id": job["id"], "step": step, "steps": job["steps"], "loss": jsonable(loss)})
 
     recorded = loop.record(made, job["steps"], job["blocks"], event, ramped=job["ramped"])
-    asked = {name: job[name] for name in ("factory", "depth", "lr", "seed", "steps", "change")}
-    return loop.cell(made, recorded, **asked)
+    return loop.cell(made, recorded, **asked(job, "factory", "depth", "lr", "seed", "steps", "change"))

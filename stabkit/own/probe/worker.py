@@ -24,6 +24,7 @@ from stabkit.own import factory
 from stabkit.own.probe.built_model import FACTORY, BuiltModel, fits
 from stabkit.own.sublayers.memory import raw
 from stabkit.storage.folder import write_file
+from stabkit.storage.jobs import Job
 from stabkit.storage.locks import Locked
 
 OURS = Path(__file__).resolve().parents[2]
@@ -33,7 +34,7 @@ INSTALLED = {"site-packages", "dist-packages"}
 """Folders' names."""
 
 
-def answered(job: dict[str, Any], log: Path, work: Callable[[Callable[..., Any]], dict[str, Any]]) -> tuple[str, str]:
+def answered(job: Job, log: Path, work: Callable[[Callable[..., Any]], dict[str, Any]]) -> tuple[str, str]:
     """(id, JSON) of a job: what `work` says of the factory's function, or {"failed": in one line, with the place in the
     user's file, "log": the whole traceback and all that was printed}. Raises UsageError for what would be as wrong at
     any size, Locked where another command is at it."""
@@ -52,7 +53,7 @@ def answered(job: dict[str, Any], log: Path, work: Callable[[Callable[..., Any]]
             return job["id"], json.dumps({"failed": placed(error, job["factory"]), "log": str(log)})
 
 
-def key(job: dict[str, Any], made: BuiltModel, words: list[Any]) -> str:
+def key(job: Job, made: BuiltModel, words: list[Any]) -> str:
     """The name of what is stored: an edited file, another start, another torch or another package of the model's is
     another model. `words`: what else it follows from."""
     hashed = hashlib.sha256()

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from stabkit.running.executors import dask, inline, processes, slurm
 from stabkit.running.executors.base import Answer, ExecutorOptions, Lost, Tell
-from stabkit.running.work import Job
+from stabkit.storage.jobs import Job
 
 EXECUTORS = {"inline": inline.map, "processes": processes.map, "dask": dask.map, "slurm": slurm.map}
 

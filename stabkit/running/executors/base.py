@@ -8,7 +8,7 @@ from typing import Literal
 
 from stabkit.errors import StabkitError
 from stabkit.running.shard import Shard
-from stabkit.running.work import Event, Job
+from stabkit.storage.jobs import Event, Job
 from stabkit.storage.locks import Busy
 
 Tell = Callable[[Event], None]

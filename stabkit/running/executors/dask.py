@@ -21,8 +21,8 @@ from stabkit.errors import FailedRuns, UsageError
 from stabkit.running.executors import relayed
 from stabkit.running.executors.base import Answer, ExecutorOptions, Lost, LostKind, Tell
 from stabkit.running.executors.relayed import Vendors
-from stabkit.running.work import Event, Job
 from stabkit.storage import locks
+from stabkit.storage.jobs import Event, Job
 from stabkit.storage.locks import Busy
 
 ANSWER_SECONDS = 5

@@ -7,7 +7,7 @@ from collections.abc import Generator, Sequence
 from stabkit.errors import StabkitError, StoreError, UsageError
 from stabkit.running import work
 from stabkit.running.executors.base import Answer, ExecutorOptions, Lost, Tell
-from stabkit.running.work import Job
+from stabkit.storage.jobs import Job
 from stabkit.storage.locks import Locked
 
 

@@ -22,7 +22,8 @@ from typing import Any
 
 from stabkit.errors import FailedRuns, StoreError, UsageError
 from stabkit.running.executors.base import Answer, ExecutorOptions, Lost, LostKind, Tell
-from stabkit.running.work import ENVIRONMENT, Job
+from stabkit.running.work import ENVIRONMENT
+from stabkit.storage.jobs import Job
 from stabkit.storage.locks import Busy
 
 FINAL = {"refused": UsageError, "storage": StoreError}

@@ -13,8 +13,8 @@ from stabkit.errors import StoreError, UsageError
 from stabkit.kernels import products
 from stabkit.running.executors import processes
 from stabkit.running.executors.base import ExecutorOptions, Lost, Tell
-from stabkit.running.work import Job
 from stabkit.storage import locks
+from stabkit.storage.jobs import Job
 from stabkit.storage.locks import Busy
 
 FINAL = {"UsageError": UsageError, "StoreError": StoreError}

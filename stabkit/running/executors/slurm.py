@@ -22,15 +22,15 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from stabkit.errors import StoreError, UsageError
 from stabkit.running.executors import relayed
 from stabkit.running.executors.base import Answer, ExecutorOptions, Tell
 from stabkit.running.executors.relayed import Vendors
-from stabkit.running.work import Event, Job
 from stabkit.storage import folder, locks
 from stabkit.storage.folder import CorruptFolder, write_file
+from stabkit.storage.jobs import Event, Job
 
 MINUTES, GIGABYTES = 60, 4
 """What a task asks for where `--scheduler` does not say."""
@@ -159,7 +159,7 @@ def _events(path: Path, read: dict[Path, int]) -> list[Event]:
         lines = folder.read(path, folder.SMALL)[read.get(path, 0) :]
         whole = lines[: lines.rfind(b"\n") + 1]
         read[path] = read.get(path, 0) + len(whole)
-        return [dict(json.loads(line)) for line in whole.splitlines()]
+        return [cast(Event, dict(json.loads(line))) for line in whole.splitlines()]
     return []
 
 
