@@ -22,7 +22,7 @@ from stabkit.figures.drawing.palette import MARKS
 from stabkit.figures.drawing.style import CONDITION_DASHES
 from stabkit.figures.picture import Note, Picture, RunPicture
 from stabkit.results.conditions import FACTS, Condition, Shown, shown
-from stabkit.results.line import line
+from stabkit.results.line import log_law
 from stabkit.results.once import once
 from stabkit.results.run import Run
 from stabkit.results.update_fit import JOINED, Stacks, shape_of, unless_equal
@@ -32,15 +32,6 @@ X = "layers d = N + M"
 DEPTHS = 3
 """Fewer distinct depths are no law."""
 COLUMNS = (*FACTS, "shape", "layers", "loss", "fitted", "A", "B", "R2", "seeds")
-
-
-def fit(depths: Sequence[float], values: Sequence[float]) -> tuple[float, float, float]:
-    """(A, B, R²) of values ≈ A·ln(depth) + B by least squares; NaN for fewer than two depths, R² of equal values."""
-    x, y = np.log(np.asarray(depths, dtype=float)), np.asarray(values, dtype=float)
-    if len(x) < 2 or np.ptp(x) == 0:
-        return math.nan, math.nan, math.nan
-    through, total = line(x, y), float(((y - y.mean()) ** 2).sum())
-    return through.slope, through.level, 1 - through.residual / total if total > 0 else math.nan
 
 
 @once
@@ -71,7 +62,7 @@ def _line(members: Sequence[Shown], shape: Stacks) -> list[dict[str, Any]]:
     if len(depths) < DEPTHS:
         return []
     means = {layers: float(np.mean([by[layers][seed] for seed in seeds])) for layers in sorted(depths)}
-    a, b, r2 = fit(list(means), list(means.values()))
+    a, b, r2 = log_law(list(means), list(means.values()))
     law_of = {"A": a, "B": b, "R2": r2, "seeds": len(seeds)}
     return [{**row, "fitted": row["layers"] in depths and row["seed"] in seeds, **law_of} for row in rows]
 
