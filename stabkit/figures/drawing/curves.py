@@ -111,6 +111,8 @@ class Curves:
     """What is drawn into a panel over its lines."""
     strokes: Callable[[pd.DataFrame], Strokes] = conditions
     """What the lines of one colour in a panel are: `conditions` or `depths`."""
+    names: int = 40
+    """Letters of a name in the legend, at most."""
     columns: int = 4
     height: float = 2.7
 
@@ -134,8 +136,9 @@ def draw(frame: pd.DataFrame, what: Curves) -> Figure | None:
     strokes = what.strokes(frame)
     groups, more = style.kept(list(frame.groupby(list(strokes.panels), sort=False)))
     titles = [lettering.wrapped(*(str(text) for text in key)) for key, _ in groups]
-    labels = [lettering.safe(str(text), 40) for text in (*frame["label"].unique(), *strokes.named)]
-    beside = min(6 if max(map(len, labels)) <= 20 else 3, len(labels))
+    labels = [lettering.safe(str(text), what.names) for text in (*frame["label"].unique(), *strokes.named)]
+    longest = max(map(len, labels))
+    beside = min(6 if longest <= 20 else 3 if longest <= 40 else 2 if longest <= 60 else 1, len(labels))
     named = frame["method"].nunique() > MOST_IN_COLOUR and not strokes.ends
     ends = [rows for i, (_, rows) in enumerate(groups, 1) if named and (i == len(groups) or i % what.columns == 0)]
     rest = set(map(str, frame["label"])).difference(*(map(str, rows["label"]) for rows in ends))
@@ -226,7 +229,7 @@ def _curve(axes: Axes, columns: Mapping[str, list[Any]], what: Curves, look: dic
     method, label = str(columns["method"][0]), str(columns["label"][0])
     hue = style.colour(method)
     width = look["linewidth"]
-    line: dict[str, Any] = {"linestyle": look["linestyle"], "label": lettering.safe(label, 40)}
+    line: dict[str, Any] = {"linestyle": look["linestyle"], "label": lettering.safe(label, what.names)}
     ys = [y for y in (what.y, what.beside) if y]
     seen = {y: [value if drawable(value, what.log_y) else math.nan for value in columns[y]] for y in ys}
     condition, depth = str(columns["condition"][0]), str(columns["depth"][0])

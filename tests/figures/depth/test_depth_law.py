@@ -60,7 +60,7 @@ def test_the_frame_holds_the_line_beside_every_judged_run() -> None:
     assert set(frame["shape"]) == {"equal"}
     for column, value in (("A", -0.3), ("B", 6.0), ("R2", 1.0)):
         assert frame[column].tolist() == [pytest.approx(value)] * 4
-    assert depth_law.title(runs) == "DeepNorm: loss = −0.3·ln d + 6, R² 1.00, over 12 to 100 layers, one seed"
+    assert depth_law.PICTURE.title(runs) == "DeepNorm: loss = −0.3·ln d + 6, R² 1.00, over 12 to 100 layers, one seed"
     assert depth_law.PICTURE.described(frame) == (
         "Quality against depth, logarithmic, with a fitted line per method. "
         "DeepNorm: loss = −0.3·ln d + 6, R² 1.00, one seed."
@@ -108,7 +108,7 @@ def test_fewer_than_three_depths_that_train_unequal_stacks_and_short_runs_have_n
     assert depth_law.select([ended(spec("deepnorm", n, warmup=w)) for n, w in ((6, 0), (18, 0), (50, 9))]).empty
     decoders = [ended(spec("deepnorm", 0, n), loss=5 - n / 100) for n in DEPTHS]
     assert set(depth_law.select(decoders)["shape"]) == {"decoder"}
-    assert depth_law.title([]) == "Quality against the logarithm of depth"
+    assert depth_law.PICTURE.title([]) == "Quality against the logarithm of depth"
 
 
 def test_the_picture_has_every_law_in_its_legend() -> None:
