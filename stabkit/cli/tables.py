@@ -29,9 +29,10 @@ COLOURS: Mapping[str, str] = {"trains": "green", "stuck": "red", "diverged": "bo
 
 def slopes(runs: Sequence[Run]) -> None:
     """The slopes of single SGD steps: a row a method, ranked at each depth, the two papers' methods compared."""
-    from stabkit.figures.depth import slope
+    from stabkit.results import slope
+    from stabkit.wording.slope import title
 
-    frame = slope.select(runs)
+    frame = slope.frame(runs)
     means = slope.table(frame)
     for condition, group in means.groupby("condition", sort=False):
         depths = list(group["depth"].unique())
@@ -44,7 +45,7 @@ def slopes(runs: Sequence[Run]) -> None:
         console.say()
     if frame.empty:
         return
-    console.paragraph(slope.title(runs) + ".")
+    console.paragraph(title(runs) + ".")
     if apart := slope.agreement(runs):
         beyond = [name for name, share in apart if share > slope.AGREE]
         widest = f"{apart[0][0]}, {percent(apart[0][1])} apart"

@@ -4,24 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stabkit.figures.ablation import ablation, robustness, scale_map, table11
-from stabkit.figures.chain import (
-    chain_order,
-    dependency,
-    exponent,
-    perturbation,
-    run_curves,
-    update,
-)
-from stabkit.figures.depth import (
-    coordinates,
-    depth_law,
-    flops,
-    loss_start,
-    slope,
-    transfer,
-    update_depth,
-)
+from stabkit.figures.ablation import curves as ablation
+from stabkit.figures.ablation import scale_map
+from stabkit.figures.chain import chain_order, layer_curves, step_curves
+from stabkit.figures.depth import coordinates, depth_law, slope, transfer, update_depth
+from stabkit.figures.depth import curves as depth
 from stabkit.figures.methods import perplexity, table1
 from stabkit.figures.picture import Picture, RunPicture
 from stabkit.figures.surfaces import cuts, landscape, path_plane, surface3d
@@ -33,27 +20,27 @@ FIGURES: tuple[RunPicture, ...] = (
     chain_order.PICTURE,
     table1.PICTURE,
     slope.PICTURE,
-    ablation.PICTURE,
-    table11.PICTURE,
+    ablation.SCALED,
+    ablation.TABLE11,
     scale_map.PICTURE,
     update_depth.PICTURE,
-    update.PICTURE,
-    exponent.PICTURE,
-    run_curves.UPDATE_METHOD,
-    run_curves.LN_INPUT,
-    run_curves.LN_INPUT_OMEGA,
-    run_curves.GRAD_NORM,
-    run_curves.GRAD_START,
-    run_curves.GRAD_LAST,
-    run_curves.VALIDATION_LOSS,
+    step_curves.UPDATE,
+    step_curves.EXPONENT,
+    step_curves.UPDATE_METHOD,
+    step_curves.LN_INPUT,
+    step_curves.LN_INPUT_OMEGA,
+    layer_curves.GRAD_NORM,
+    layer_curves.GRAD_START,
+    layer_curves.GRAD_LAST,
+    step_curves.VALIDATION_LOSS,
     perplexity.PICTURE,
     depth_law.PICTURE,
-    robustness.PICTURE,
-    flops.PICTURE,
-    loss_start.PICTURE,
-    run_curves.BRANCH_RATIO,
-    dependency.PICTURE,
-    perturbation.PICTURE,
+    ablation.ROBUSTNESS,
+    depth.FLOPS,
+    depth.LOSS_START,
+    layer_curves.BRANCH_RATIO,
+    layer_curves.DEPENDENCY,
+    layer_curves.PERTURBATION,
 )
 
 CARRIED: tuple[Picture[Sequence[Transfer]], ...] = (transfer.PICTURE,)
@@ -69,4 +56,4 @@ SURFACES: tuple[Picture[Landscape], ...] = (
     landscape.SEEDS,
     path_plane.PICTURE,
 )
-"""Those of `stabkit landscape`: they select from a `shared.surfaces.Landscape` and stand before the others."""
+"""Those of `stabkit landscape`: they select from a `results.landscape.Landscape` and stand before the others."""

@@ -2,7 +2,7 @@
 dependency on the residual branch; Liu et al. 2020, §4). One site a sub-layer.
 
 `@branch`, `@shortcut`: the mean squares of the two a token and entry, mean ‖γ·G(x)‖²/d and ‖ω·x‖²/d; from them follows
-how much every residual sum depends on every sub-layer (`figures/chain/dependency.py`).
+how much the output depends on every sub-layer (`results/share.py`).
 """
 
 from __future__ import annotations

@@ -15,8 +15,6 @@ import numpy as np
 
 from stabkit.claims import Finding
 from stabkit.claims.base import ORDER
-from stabkit.figures.chain import chain_order
-from stabkit.figures.depth import slope
 from stabkit.figures.drawing import style
 from stabkit.methods import label_of
 from stabkit.report import order, provenance
@@ -27,12 +25,14 @@ from stabkit.report.verdict import answer, legend, panel, sparks
 from stabkit.report.verdict.forecast_outcome import forecast_outcome
 from stabkit.report.verdict.headline import in_short, mixing, separation
 from stabkit.report.verdict.matrix import OUTCOMES, Matrix
+from stabkit.results import slope
 from stabkit.results.conditions import GROUPS, method_group, shown
 from stabkit.results.readings import chain, reference_step, update_at
 from stabkit.results.records import lacking
 from stabkit.results.run import Run
 from stabkit.spec import RunSpec
 from stabkit.storage.translations import of_run
+from stabkit.wording import breaks
 from stabkit.words import number, percent, plain, short
 
 CHAIN = (
@@ -84,7 +84,7 @@ def render(summary: Summary, *, command: str, title: str = "") -> str:
         steps_only=bool(every) and all(run.spec.single_step for run in every),
         separation=separation(runs),
         mixing=mixing(runs),
-        which=chain_order.sentence(runs),
+        which=breaks.sentence(runs),
         forecast_outcome=forecast_outcome(runs),
         order=ordered,
         figures_first=asked.figures_first and bool(ordered.leads),

@@ -183,9 +183,9 @@ def cells(verdicts: Matrix) -> list[CellJson]:
 def slopes(runs: Sequence[Run]) -> MoreOfSweep:
     """Single SGD steps: ‖ΔF‖/η by method, condition and depth, its range over seeds and its rank, 1 the least; and of
     runs at two rates how far their slopes are apart."""
-    from stabkit.figures.depth import slope  # matplotlib
+    from stabkit.results import slope  # pandas
 
-    rows: Any = slope.table(slope.select(runs)).to_dict("records")
+    rows: Any = slope.table(slope.frame(runs)).to_dict("records")
     apart = slope.agreement(runs)
     return {
         "slopes": rows,

@@ -18,6 +18,10 @@ saturated under warm-up."""
 SATURATED = 0.5
 """Of √(2d), how far two unrelated states of length √d lie apart: a ‖ΔF‖ beyond it can hardly grow, so that it neither
 orders methods nor shows how it goes with depth."""
+WINDOW = (100, 250)
+"""The steps of early training: by then the runs without warm-up have parted."""
+START, LATER = WHENS = "step 0", f"mean of steps {WINDOW[0]}–{WINDOW[1]}"
+"""When the last layer's gradient is read, in the order of the panels."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

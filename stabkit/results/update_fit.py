@@ -8,12 +8,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
 import pandas as pd
 
+from stabkit.results import theorem
 from stabkit.results.chain import SATURATED
+from stabkit.results.conditions import FACTS, ends_in_norm, shown
 from stabkit.results.line import log_slope
+from stabkit.results.once import once
 from stabkit.results.points import drawable_rows, parted
-from stabkit.results.readings import centre
+from stabkit.results.readings import centre, reference_step, series
+from stabkit.results.run import Run
+from stabkit.words import listed
 
 FIT_RANGE = (6, 50)
 """Layers: deeper, Post-LN's numbers vary several-fold with the seed."""
@@ -24,6 +30,11 @@ FIT_DEPTHS = 3
 FIT_COLUMNS = (
     *("method", "variant", "label", "condition", "shape", "exponent", "factor"),
     *("shallowest", "deepest", "least", "greatest", "seeds", "predicted"),
+)
+
+UPDATE_COLUMNS = (
+    *(*FACTS, "variant", "width", "shape", "layers"),
+    *("reference_step", "step", "update", "predicted", "theorem", "bounded"),
 )
 
 Stacks = Literal["equal", "decoder", "encoder", "unequal"]
@@ -49,6 +60,41 @@ def shape_of(encoder: int, decoder: int) -> tuple[Stacks, float]:
 def unless_equal(stacks: Any) -> str:
     """`decoder only`, of Stacks or a frame's cell; nothing of two stacks of equal depth, which go without saying."""
     return "" if stacks == "equal" else STACKS[stacks]
+
+
+@once
+def updates(runs: Sequence[Run], at: int | None = None) -> pd.DataFrame:
+    """One row a run: ‖ΔF‖ at the reference step, or the last finite one of a run that ended before it (`step`).
+
+    `at`: another step than these runs' own reference step.
+    """
+    at = reference_step(runs) if at is None else at
+    rows = []
+    for placed in shown(runs):
+        steps, values = series(placed.run, "update", "state")
+        usable = np.flatnonzero((steps <= at) & np.isfinite(values))
+        if len(steps) == 0:
+            continue
+        step, value = (int(steps[usable[-1]]), float(values[usable[-1]])) if len(usable) else (0, math.nan)
+        facts = placed.facts()
+        shape, layers = shape_of(facts["encoder_layers"], facts["decoder_layers"])
+        width = placed.run.spec.model.hidden
+        rows.append(
+            {
+                **facts,
+                "variant": placed.variant,
+                "width": width,
+                "shape": shape,
+                "layers": layers,
+                "reference_step": at,
+                "step": step,
+                "update": value,
+                "predicted": theorem.predicted(placed.run, at) if step == at else math.nan,
+                "theorem": theorem.number_of(placed.run.spec),
+                "bounded": ends_in_norm(placed.run.spec),
+            }
+        )
+    return pd.DataFrame(rows, columns=list(UPDATE_COLUMNS))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -165,6 +211,63 @@ def fit(frame: pd.DataFrame, *, ceiling: bool = True, by: Sequence[str] = ()) ->
         for line in lines(frame, ceiling=ceiling, by=by)
     ]
     return pd.DataFrame(rows, columns=[*by, *FIT_COLUMNS])
+
+
+LAST_FITTED = 100
+"""The last step at which `exponents` are fitted."""
+EXPONENT_COLUMNS = ("run", "method", "label", "condition", "depth", "seed", "outcome", "panel", "step", "exponent")
+
+
+@once
+def exponents(runs: Sequence[Run]) -> pd.DataFrame:
+    """A row a method, condition, shape, recorded step and seed: the exponent at every step up to LAST_FITTED. `run`
+    names the curve, `depth` the depths fitted; `outcome` is empty, for no single run is meant."""
+    rows: list[dict[str, Any]] = []
+    for placed in shown(runs):
+        facts = placed.facts()
+        shape, layers = shape_of(facts["encoder_layers"], facts["decoder_layers"])
+        if shape not in JOINED or not FIT_RANGE[0] <= layers <= FIT_RANGE[1]:
+            continue
+        width, bounded = placed.run.spec.model.hidden, ends_in_norm(placed.run.spec)
+        known = {
+            **facts,
+            "variant": placed.variant,
+            "width": width,
+            "bounded": bounded,
+            "shape": shape,
+            "layers": layers,
+        }
+        steps, values = series(placed.run, "update", "state")
+        early = (steps >= 1) & (steps <= LAST_FITTED)
+        for step, value in zip(steps[early].tolist(), values[early].tolist(), strict=True):
+            rows.append({**known, "reference_step": step, "step": step, "update": value})
+    if not rows:
+        return pd.DataFrame(columns=list(EXPONENT_COLUMNS))
+    frame = pd.DataFrame(rows)
+    enough = frame.groupby(["variant", "condition", "shape"])["layers"].transform("nunique") >= FIT_DEPTHS
+    order = list(dict.fromkeys((each.variant, each.condition.text) for each in shown(runs)))
+    fitted = sorted(
+        lines(frame[enough], by=["step"]), key=lambda line: (order.index((line.variant, line.condition)), line.by)
+    )
+    return pd.DataFrame(
+        [
+            {
+                "run": listed(line.label, line.condition, STACKS[line.shape], f"seed {seed}"),
+                "method": line.method,
+                "label": line.label,
+                "condition": line.condition,
+                "depth": f"{line.shallowest:g}–{line.deepest:g} layers",
+                "seed": seed,
+                "outcome": "",
+                "panel": listed(line.condition, STACKS[line.shape]),
+                "step": line.by[0],
+                "exponent": exponent,
+            }
+            for line in fitted
+            for seed, exponent in line.seeds.items()
+        ],
+        columns=list(EXPONENT_COLUMNS),
+    )
 
 
 def reached(frame: pd.DataFrame) -> pd.Series[bool]:

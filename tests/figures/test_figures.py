@@ -15,24 +15,14 @@ import pandas as pd
 import pytest
 
 from stabkit import figures
-from stabkit.figures.ablation import ablation, robustness, scale_map, table11
+from stabkit.figures.ablation import scale_map
+from stabkit.figures.ablation.curves import ROBUSTNESS, SCALED, TABLE11
 from stabkit.figures.catalogue import CARRIED, FIGURES, SURFACES, WIDENED
-from stabkit.figures.chain import (
-    dependency,
-    exponent,
-    run_findings,
-    update,
-)
-from stabkit.figures.chain.run_curves import (
-    BRANCH_RATIO,
-    GRAD_LAST,
-    GRAD_NORM,
-    GRAD_START,
-    LN_INPUT,
-    LN_INPUT_OMEGA,
-    VALIDATION_LOSS,
-)
-from stabkit.figures.depth import depth_law, flops, slope, update_depth
+from stabkit.figures.chain import findings
+from stabkit.figures.chain.layer_curves import BRANCH_RATIO, DEPENDENCY, GRAD_LAST, GRAD_NORM, GRAD_START
+from stabkit.figures.chain.step_curves import EXPONENT, LN_INPUT, LN_INPUT_OMEGA, UPDATE, VALIDATION_LOSS
+from stabkit.figures.depth import depth_law, slope, update_depth
+from stabkit.figures.depth.curves import FLOPS
 from stabkit.figures.methods import perplexity
 from stabkit.figures.model_curves import OWN, WATCHED
 from stabkit.figures.picture import Mark, Note, Picture, RunPicture
@@ -78,7 +68,7 @@ def test_a_note_with_the_sign_of_a_mark_names_it(figure: Picture[Any]) -> None:
 
 
 MARKS: tuple[Mark, ...] = ("diverged", "stuck", "band")
-WITHOUT = ("run_findings", "run_spans")
+WITHOUT = ("findings", "spans")
 """Files that say what pictures of their room show, and hold none."""
 
 
@@ -129,7 +119,7 @@ def test_update_draws_every_recorded_step_as_it_is() -> None:
     first, second = facts(lost, "Post-LN", "2L-3L", "diverged"), facts(sound, "DeepNorm", "2L-3L")
     rows = [[*first, 64, step, value] for step, value in ((0, 0.0), (1, 8.0), (2, math.inf))]
     rows += [[*second, 64, step, value] for step, value in ((0, 0.0), (1, 0.25), (16, 0.5))]
-    check(update.select([sound, lost]), update.COLUMNS, rows)
+    check(UPDATE.select([sound, lost]), UPDATE.columns, rows)
 
 
 def test_update_depth_draws_the_reference_step_or_the_last_finite_one() -> None:
@@ -139,7 +129,7 @@ def test_update_depth_draws_the_reference_step_or_the_last_finite_one() -> None:
         [*first, "post-ln", 64, "unequal", 2.5, 16, 1, 8.0, math.nan, 3, True],
         [*second, "deepnorm", 64, "unequal", 2.5, 16, 16, 0.5, math.nan, 3, True],
     ]
-    check(update_depth.select([sound, lost]), update_depth.COLUMNS, rows)
+    check(depth_fit.updates([sound, lost]), depth_fit.UPDATE_COLUMNS, rows)
 
 
 def test_grad_norm_draws_every_decoder_layer_at_the_last_finite_step_and_over_the_window() -> None:
@@ -184,7 +174,7 @@ def test_ln_input_is_a_mean_over_the_sub_layers_of_its_origin() -> None:
     ]
     check(LN_INPUT.select([measured()]), LN_INPUT.columns, rows)
     assert LN_INPUT_OMEGA.select([measured()])["relative"].tolist() == [1.25, 2.5, 1.0, 1.5]
-    assert run_findings.growth(LN_INPUT.select([measured()]))["growth"].tolist() == [pytest.approx(16 / 9)]
+    assert findings.growth(LN_INPUT.select([measured()]))["growth"].tolist() == [pytest.approx(16 / 9)]
     assert LN_INPUT.title([measured()]) == "Post-LN's LN inputs grow most: to 1.8 times their start (1L encoder)"
 
 
@@ -202,10 +192,10 @@ def test_the_ablation_puts_each_scaled_run_on_its_axis_and_the_method_itself_on_
         run(spec("deepnorm", 2, alpha_scale=a, beta_scale=b), {"update": table([0, 1], {"state": [0.0, 1.0]})})
         for a, b in ((1.0, 1.0), (2.0, 1.0), (1.0, 0.25), (2.0, 2.0))
     ]
-    frame = ablation.select([*made, run(spec("admin", 2), {})])
+    frame = SCALED.select([*made, run(spec("admin", 2), {})])
     assert frame[["axis", "scale"]].to_numpy().tolist() == [["α", 1.0], ["α", 2.0], ["β", 0.25], ["β", 1.0]]
     assert set(frame["method"]) == {"deepnorm"} and set(frame["condition"]) == {""}
-    assert ablation.select(made[:1]).empty
+    assert SCALED.select(made[:1]).empty
 
 
 def test_a_methods_factors_are_drawn_only_where_some_run_is_scaled_and_options_stand_apart() -> None:
@@ -261,7 +251,7 @@ def test_the_map_says_how_many_of_a_cells_runs_train() -> None:
     assert headline([*runs, hair]).endswith("narrowly (α × 8 ends at 0.978 U; the limit is 0.98).")
     undecided = run(spec("deepnorm", 2, alpha_scale=2.0), {}, "early")
     assert headline([*runs, undecided]).endswith("; 1 are undecided.")
-    assert ablation.title(runs) == "DeepNorm, 2L-2L fails at α × 0.25 (1 of 2) and α × 4 (1 of 1)"
+    assert SCALED.title(runs) == "DeepNorm, 2L-2L fails at α × 0.25 (1 of 2) and α × 4 (1 of 1)"
 
 
 def test_a_border_is_only_one_that_tells_more_than_half_of_the_rarer_kind_apart() -> None:
@@ -287,7 +277,7 @@ def test_table_11_is_the_method_beside_itself_without_one_part_a_panel_a_setting
 
     runs = [variant({}), variant({"alpha": "one"}, "diverged"), variant({"beta": "one"})]
     runs += [variant({}, warmup=0), variant({"alpha": "one"}, warmup=0), variant({}, alpha_scale=2.0)]
-    frame = table11.select([*runs, run(spec("admin", 2), {})])
+    frame = TABLE11.select([*runs, run(spec("admin", 2), {})])
     assert frame[["condition", "row", "outcome"]].to_numpy().tolist() == [
         ["no warm-up", "as published", "trains"],
         ["warm-up 4000", "as published", "trains"],
@@ -295,9 +285,9 @@ def test_table_11_is_the_method_beside_itself_without_one_part_a_panel_a_setting
         ["warm-up 4000", "without DeepNorm (α = 1)", "diverged"],
         ["warm-up 4000", "without Init (β = 1)", "trains"],
     ]
-    assert table11.select(runs[:1]).empty and "without DeepNorm (α = 1) trains in 1 of 2" in table11.title(runs)
-    assert "warm-up 4000: as published trains in 1 of 1, without DeepNorm (α = 1) trains in 0 of 1" in table11.here(
-        table11.select(runs)
+    assert TABLE11.select(runs[:1]).empty and "without DeepNorm (α = 1) trains in 1 of 2" in TABLE11.title(runs)
+    assert "warm-up 4000: as published trains in 1 of 1, without DeepNorm (α = 1) trains in 0 of 1" in TABLE11.here(
+        TABLE11.select(runs)
     )
 
 
@@ -340,18 +330,17 @@ def test_the_exponent_of_a_step_is_fitted_over_the_depths_at_that_step() -> None
         run(spec("deepnorm", n), {"update": table([0, 1, 2], {"state": [0.0, 1e-3 * n, 1e-3 * n**0.5]})})
         for n in (6, 18, 50)
     ]
-    frame = exponent.select(runs)
+    frame = EXPONENT.select(runs)
     assert frame["step"].tolist() == [1, 2] and frame["exponent"].tolist() == [pytest.approx(1.0), pytest.approx(0.5)]
-    assert exponent.at(frame, "DeepNorm", "", 2) == pytest.approx(0.5)
-    assert exponent.title(runs) == "The exponent of growth with depth, step by step", "of two steps nothing is told"
+    assert EXPONENT.title(runs) == "The exponent of growth with depth, step by step", "of two steps nothing is told"
     steps = [0, 1, 2, 3, 4]
     slow = [run(spec("admin", n), {"update": table(steps, {"state": [1e-3 * n**0.2] * 5})}) for n in (6, 18, 50)]
     slower = [run(spec("pre-ln", n), {"update": table(steps, {"state": [1e-3 * n**0.1] * 5})}) for n in (6, 18, 50)]
     told = "ADMIN's exponent lies between 0.20 and 0.20 over steps 1–4"
-    assert exponent.title([*slow, *slower]) == told
+    assert EXPONENT.title([*slow, *slower]) == told
     brief = [run(spec("deepnorm", n), {"update": table([0, 1], {"state": [0.0, 1e-3 * n]})}) for n in (6, 18, 50)]
-    assert exponent.title([*brief, *slow]) == told, "a curve of one step is not the one that grows fastest"
-    assert exponent.select(runs[:2]).empty
+    assert EXPONENT.title([*brief, *slow]) == told, "a curve of one step is not the one that grows fastest"
+    assert EXPONENT.select(runs[:2]).empty
 
 
 def test_a_frame_is_the_same_for_records_read_back_from_bytes(tmp_path: Path) -> None:
@@ -373,7 +362,7 @@ def growing(method: str, exponent: float, seed: int = 0, **changes: object) -> l
 
 
 def test_the_exponent_is_fitted_over_6_to_50_layers_and_centres() -> None:
-    lines = depth_fit.fit(update_depth.select([*growing("deepnorm", 0.6), *growing("deepnorm", 0.6, seed=2)]))
+    lines = depth_fit.fit(depth_fit.updates([*growing("deepnorm", 0.6), *growing("deepnorm", 0.6, seed=2)]))
     assert len(lines) == 1
     line = lines.iloc[0]
     assert line.exponent == pytest.approx(0.6) and line.factor == pytest.approx(0.01 * math.sqrt(3))
@@ -384,29 +373,29 @@ def test_the_exponent_is_fitted_over_6_to_50_layers_and_centres() -> None:
 def test_seeds_that_not_every_depth_has_bear_on_no_exponent() -> None:
     """One seed at all depths and another at the shallow ones alone: its luck would be taken for growth."""
     runs = [*growing("deepnorm", 0.6), *growing("deepnorm", 0.1, seed=2)[:2]]
-    line = depth_fit.fit(update_depth.select(runs)).iloc[0]
+    line = depth_fit.fit(depth_fit.updates(runs)).iloc[0]
     assert line.exponent == pytest.approx(0.6) and line.seeds == 1
     apart = [*growing("deepnorm", 0.6)[:3], *growing("deepnorm", 0.6, seed=2)[3:]]
-    assert len(depth_fit.fit(update_depth.select(apart))) == 1, "no seed at every depth: all that there is"
+    assert len(depth_fit.fit(depth_fit.updates(apart))) == 1, "no seed at every depth: all that there is"
 
 
 def test_fewer_than_three_depths_and_unequal_stacks_have_no_exponent() -> None:
-    assert depth_fit.fit(update_depth.select(growing("deepnorm", 0.6)[:3])).empty
+    assert depth_fit.fit(depth_fit.updates(growing("deepnorm", 0.6)[:3])).empty
     unequal = [plausible(spec("post-ln", n, 2 * n)) for n in (6, 12, 18)]
-    assert depth_fit.fit(update_depth.select(unequal)).empty
+    assert depth_fit.fit(depth_fit.updates(unequal)).empty
 
 
 def test_where_the_update_has_saturated_there_is_no_exponent() -> None:
     flat = [
         run(spec("admin", n, warmup=0), {"update": table([0, 16], {"state": [0, 9.0 + n / 50]})}) for n in (6, 18, 50)
     ]
-    assert depth_fit.fit(update_depth.select(flat)).empty
+    assert depth_fit.fit(depth_fit.updates(flat)).empty
 
 
 def test_a_run_that_ended_early_has_no_part_in_a_mean_or_a_fit() -> None:
     runs = growing("post-ln", 1.0)
     lost = run(spec("post-ln", 6, seed=9), {"update": table([0, 1, 2], {"state": [0, 1e6, math.nan]})}, "diverged")
-    lines = depth_fit.fit(update_depth.select([*runs, lost]))
+    lines = depth_fit.fit(depth_fit.updates([*runs, lost]))
     assert lines.iloc[0].exponent == pytest.approx(1.0)
 
 
@@ -420,10 +409,10 @@ def test_titles_state_what_the_data_support() -> None:
         update_depth.title(growing("admin", 0.5)) == "ADMIN's update grows with depth as N^0.5 (6–50 layers, one seed)"
     )
     assert update_depth.title([]) == "How far the output has moved after 0 updates, against depth"
-    assert update.title(runs) == "At 100L-100L Post-LN's output moves 6.3 times as far as DeepNorm's in 16 updates"
+    assert UPDATE.title(runs) == "At 100L-100L Post-LN's output moves 6.3 times as far as DeepNorm's in 16 updates"
     others = [*growing("deepnorm", 0.6), *growing("admin", 1.4)]
-    assert update.title(others) == "At 100L-100L ADMIN's output moves 40 times as far as DeepNorm's in 16 updates"
-    assert update.title([]) == "How far the output moves from its start, step by step"
+    assert UPDATE.title(others) == "At 100L-100L ADMIN's output moves 40 times as far as DeepNorm's in 16 updates"
+    assert UPDATE.title([]) == "How far the output moves from its start, step by step"
     assert GRAD_NORM.title([]) == "How much gradient each decoder layer receives"
     vanishing = run(spec("post-ln", 2), {"grad_norm": table([0], {"decoder.1": [3e-9], "decoder.2": [3.0]})})
     assert GRAD_NORM.title([vanishing]) == (
@@ -537,7 +526,7 @@ def stores() -> dict[str, list[Run]]:
 
 OF_QUALITY = {"settings one at a time", "equal FLOPs"}
 """Stores made for the figures of quality: to the others they are stores like any other."""
-QUALITY = tuple(module.PICTURE for module in (depth_law, flops, perplexity, robustness))
+QUALITY = (depth_law.PICTURE, FLOPS, perplexity.PICTURE, ROBUSTNESS)
 PAIRS = [
     (figure, case)
     for i, case in enumerate(stores())
@@ -568,12 +557,12 @@ def test_a_diverged_run_stays_visible() -> None:
     last, edge = plausible(spec("post-ln", 18), until=5), plausible(spec("post-ln", 6), until=0)
     others = [plausible(spec("deepnorm", n)) for n in (6, 18)]
     # of one step, of steps that were sound, of the weights at step 0
-    before_it = (slope.PICTURE, dependency.PICTURE)
+    before_it = (slope.PICTURE, DEPENDENCY)
     for figure in FIGURES:
         frame = figure.select([last, edge, *others])
         if figure in (*before_it, VALIDATION_LOSS):  # the loss was read once
             continue
-        if figure is exponent.PICTURE or (figure.optional and frame.empty):
+        if figure is EXPONENT or (figure.optional and frame.empty):
             continue  # of many runs, or not on their page
         drawn = figure.drawn(frame)
         marks = [line for axes in drawn.axes for line in axes.lines if line.get_marker() == "x"]

@@ -31,7 +31,7 @@ def places(runs: Runs, key: str) -> dict[str, ClaimPlace]:
 @pytest.mark.parametrize("seeds", SEEDS)
 def test_the_update_of_a_cell_is_that_of_the_figure_and_their_ratio_that_of_headline_and_claim(seeds: tuple) -> None:
     runs = Runs(sweep((6, 18, 50, 100), seeds))
-    frame = update_depth.select(runs)
+    frame = depth_fit.updates(runs)
     verdicts = matrix(runs)
     for row in verdicts.rows:
         for depth, cell in zip(verdicts.depths, row.cells, strict=True):
@@ -57,7 +57,7 @@ def test_the_gradient_ratio_of_a_cell_is_that_of_headline_and_claim(seeds: tuple
 @pytest.mark.parametrize("seeds", SEEDS)
 def test_an_exponent_is_one_number_in_title_legend_and_claims(seeds: tuple) -> None:
     runs = Runs(sweep((6, 18, 50), seeds))
-    lines = {line.label: line for line in depth_fit.lines(update_depth.select(runs))}
+    lines = {line.label: line for line in depth_fit.lines(depth_fit.updates(runs))}
     told = places(runs, "constant")["6–50 layers"]
     assert told.value == pytest.approx(lines["DeepNorm"].exponent)
     both = places(runs, "growth")["6–50 layers"].measured.beside

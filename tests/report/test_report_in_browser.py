@@ -13,7 +13,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 
 from stabkit.figures.catalogue import FIGURES
-from stabkit.figures.chain import update
+from stabkit.figures.chain.step_curves import UPDATE
 from stabkit.methods import KEYS
 from stabkit.words import HEADLINE
 from tests.conftest import FULL
@@ -214,7 +214,7 @@ def test_every_figure_downloads_whole(opened: Callable[..., Any], tmp_path: Path
             assert text.startswith("<svg") and 'xmlns="http://www.w3.org/2000/svg"' in text and "Post-LN" in text
     if kind == "csv":
         rows = list(csv.DictReader(io.StringIO((tmp_path / "update.csv").read_text(encoding="utf-8"))))
-        frame = update.select(sweep())
+        frame = UPDATE.select(sweep())
         assert len(rows) == len(frame) and set(rows[0]) == set(frame.columns)
         for row, (_, drawn) in zip(rows, frame.iterrows(), strict=True):
             assert row["run"] == drawn["run"] and int(row["step"]) == drawn["step"]

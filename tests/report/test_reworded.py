@@ -24,7 +24,7 @@ from stabkit.claims import base
 from stabkit.claims.verdict import judge
 from stabkit.cli import tables
 from stabkit.figures.catalogue import FIGURES, SURFACES
-from stabkit.figures.chain import chain_order, run_curves, run_findings
+from stabkit.figures.chain import chain_order, findings, layer_curves
 from stabkit.report import json_document, sweep_document
 from stabkit.report.own import document as own_document
 from stabkit.report.own import probe as probe_page
@@ -86,10 +86,10 @@ def reworded(monkeypatch: pytest.MonkeyPatch) -> None:
     for names in (depth_fit.STACKS, chain_order.LINKS, links.NAMES, links.UNLIKE, links.UNITS):
         for key in list(names):
             monkeypatch.setitem(names, key, f"{names[key]}{SUFFIX}")  # type: ignore[index]
-    start, later = whens = tuple(f"a {when}{SUFFIX}" for when in reversed(run_findings.WHENS))[::-1]
-    for module in (run_findings, run_curves):
-        for name, when in (("START", start), ("LATER", later), ("WHENS", whens)):
-            monkeypatch.setattr(module, name, when)
+    start, later = whens = tuple(f"a {when}{SUFFIX}" for when in reversed(layer_curves.WHENS))[::-1]
+    for module, names in ((findings, ("START", "LATER")), (layer_curves, ("START", "LATER", "WHENS"))):
+        for name in names:
+            monkeypatch.setattr(module, name, {"START": start, "LATER": later, "WHENS": whens}[name])
     longer(chain, "why")
 
 

@@ -37,9 +37,8 @@ from stabkit.claims.evidence import (
     numbers,
     shares,
 )
-from stabkit.figures.chain.chain_order import NEVER, first
-from stabkit.figures.chain.run_findings import LATER, WINDOW
-from stabkit.results.chain import gradient_ratio
+from stabkit.results.breaks import NEVER, first
+from stabkit.results.chain import LATER, WINDOW, gradient_ratio
 from stabkit.results.conditions import output_layers
 from stabkit.results.outcome import BY_EYE, GROWN, VANISHED
 from stabkit.results.points import LOWEST

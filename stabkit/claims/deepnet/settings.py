@@ -22,7 +22,7 @@ from stabkit.claims.evidence import (
     measured,
     trains,
 )
-from stabkit.figures.ablation import robustness
+from stabkit.results import settings
 from stabkit.results.conditions import Condition, variants
 from stabkit.results.run import Run
 from stabkit.results.update_fit import JOINED, Stacks, shape_of
@@ -53,7 +53,7 @@ def deeper(runs: Sequence[Run]) -> list[Measurement]:
 def _axes(runs: Sequence[Run]) -> Iterator[tuple[str, str, pd.DataFrame]]:
     """(axis, condition, DeepNorm's runs) for every setting that was varied by itself."""
     kept = [run for _, own in groups(runs) for run in own]
-    frame = robustness.select(kept)
+    frame = settings.frame(kept)
     group = frame[frame["run"].map(variants(kept)) == D]
     for (axis, _, condition), rows in group.groupby(["axis", "depth", "condition"], sort=False):
         yield str(axis), str(condition), rows
@@ -67,7 +67,7 @@ def largest(runs: Sequence[Run]) -> list[Measurement]:
         if all(run.outcome.word in JUDGED for run in top):
             values = {run.spec.seed: float(trains(run)) for run in top}
             top_value = f"{rows['value'].max():g}"
-            where = depth_of(top[0]), Spot(f"{axis}-{top_value}", robustness.words(axis, top_value))
+            where = depth_of(top[0]), Spot(f"{axis}-{top_value}", settings.phrase(axis, top_value))
             measurements.append(measured(top, values, *where, apart=condition))
     return measurements
 

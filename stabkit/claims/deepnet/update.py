@@ -46,7 +46,6 @@ from stabkit.claims.evidence import (
     sizes,
     warmups,
 )
-from stabkit.figures.depth import update_depth
 from stabkit.results import update_fit as depth_fit
 from stabkit.results.chain import SATURATED
 from stabkit.results.once import once
@@ -78,7 +77,7 @@ def _lines(runs: Sequence[Run]) -> list[tuple[str, list[Run], dict[str, depth_fi
     step = reference_step(runs)
     rows = []
     for apart, members in groups(runs):
-        lines = depth_fit.lines(update_depth.select(members, step))
+        lines = depth_fit.lines(depth_fit.updates(members, step))
         for shape in dict.fromkeys(line.shape for line in lines):
             of_shape = {line.variant: line for line in lines if line.shape == shape}
             rows.append((listed(depth_fit.unless_equal(shape), apart), members, of_shape))

@@ -12,10 +12,8 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Sequence
-from typing import Literal
+from collections.abc import Sequence
 
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -23,125 +21,27 @@ from matplotlib.figure import Figure
 from stabkit.figures.drawing import lettering, style
 from stabkit.figures.drawing.palette import MARKS
 from stabkit.figures.picture import Note, Picture, RunPicture
-from stabkit.results.chain import SATURATED, gradient_ratio, ln_growth
-from stabkit.results.conditions import FACTS, shown
-from stabkit.results.once import once
+from stabkit.results import breaks
+from stabkit.results.chain import SATURATED
+from stabkit.results.conditions import shown
 from stabkit.results.outcome import GROWN, VANISHED
-from stabkit.results.points import LOWEST
-from stabkit.results.readings import centre, chain, lowest_ratio, series
+from stabkit.results.readings import chain
 from stabkit.results.run import Run
 from stabkit.spec import depth_text
-from stabkit.words import listed, several, short
+from stabkit.words import listed
 
-COLLAPSED = 0.9
-"""A mean cosine between tokens above this: they are nearly one direction."""
-LinkName = Literal["update", "ln_input", "gradient", "token_cosine"]
-LINKS: dict[LinkName, str] = {
+LINKS: dict[breaks.LinkName, str] = {
     "update": f"‖ΔF‖ beyond {SATURATED:g} of √(2d)",
     "ln_input": f"LN input {GROWN:g} times its first",
     "gradient": f"gradient ratio below {VANISHED:g}",
-    "token_cosine": f"token cosine above {COLLAPSED:g}",
+    "token_cosine": f"token cosine above {breaks.COLLAPSED:g}",
 }
-COLUMNS = (*FACTS, "link", "step", "last")
-NEVER = -1
 STEP = "first step at which the link exceeds its limit"
-
-
-def first(run: Run, link: LinkName) -> int | None:
-    """The first step at which a link is beyond its limit; NEVER where it never was, None where it was not recorded."""
-    if link == "update":
-        steps, values = series(run, "update", "state")
-        beyond = values > SATURATED * math.sqrt(2 * run.spec.model.hidden)
-    elif link == "token_cosine":
-        steps, values = series(run, "token_cosine", "state")
-        beyond = values > COLLAPSED
-    else:
-        table = run.records.get("ln_input" if link == "ln_input" else "grad_norm")
-        if table is None or not len(table.steps):
-            return None
-        steps = table.steps
-        if link == "gradient":
-            beyond = gradient_ratio(table) < VANISHED
-        else:
-            beyond = ln_growth(table) > GROWN
-    if not len(steps):
-        return None
-    places = np.flatnonzero(beyond)
-    return int(steps[places[0]]) if len(places) else NEVER
-
-
-@once
-def select(runs: Sequence[Run]) -> pd.DataFrame:
-    """One row a run and link that it recorded."""
-    rows = []
-    for placed in shown(runs):
-        for link in LINKS:
-            step = first(placed.run, link)
-            if step is not None:
-                rows.append({**placed.facts(), "link": link, "step": step, "last": placed.run.spec.train.steps})
-    return pd.DataFrame(rows, columns=list(COLUMNS))
-
-
-@once
-def sentence(runs: Sequence[Run]) -> str:
-    """Which link these runs break, and whether in the paper's order: counted, and nothing where none has a gradient."""
-    by: dict[str, dict[str, int]] = {}
-    places: dict[str, tuple[str, str]] = {}
-    for row in select(runs).itertuples():
-        by.setdefault(str(row.run), {})[str(row.link)] = int(str(row.step))
-        places[str(row.run)] = str(row.label), str(row.depth)
-    seen = {run: links for run, links in by.items() if "gradient" in links}
-    if not seen:
-        return ""
-    gone = [run for run, links in seen.items() if links["gradient"] == 0]
-    lost = [run for run, links in seen.items() if links["gradient"] > 0]
-    ordered = [run for run in lost if 0 < seen[run].get("ln_input", NEVER) <= seen[run]["gradient"]]
-    grown = [run for run, links in seen.items() if links.get("ln_input", NEVER) > 0]
-    below = f"in {{}} of {len(seen)} runs the lowest layer's gradient"
-    if not any(run.outcome.word in ("stuck", "diverged") for run in runs):
-        though = f"; {below.format(len(gone) + len(lost))} fell below its limit all the same" if gone or lost else ""
-        return f"no run failed, so none shows where the chain breaks{though}"
-    parts = []
-    if gone:
-        which = f"({_cells(places[run] for run in gone)}{_fall(run for run in runs if run.run_id in gone)})"
-        parts.append(f"{below.format(len(gone))} was below its limit before any update {which}")
-    if lost:
-        training = sum(run.outcome.word == "trains" for run in runs if run.run_id in lost)
-        began = f"in {len(lost)} more it" if gone else below.format(len(lost))
-        after = f"in {len(ordered) or 'none'} of them after LN inputs had grown by half"
-        still = f" ({training} of them train{'s' * (training == 1)} all the same)" if training else ""
-        parts.append(f"{began} fell below its limit in training, {after}{still}")
-    if not parts:
-        parts.append(f"{below.format('none')} fell below its limit")
-    parts.append(f"LN inputs grew by half in {len(grown) or 'none'}")
-    end = ""
-    if gone and not lost:
-        end = ". So the gradient is weak before the update explodes; in DeepNet's chain it vanishes after"
-    elif ordered and not gone:
-        end = ". That is the order of DeepNet's chain"
-    return f"{'; '.join(parts)}{end}"
-
-
-def _fall(runs: Iterable[Run]) -> str:
-    """`; training took it from 0.003 to 2·10⁻⁷`: the medians of what these runs began with and of their lowest, where
-    it fell ten-fold."""
-    kept = list(runs)
-    began = centre(max(chain(run, "gradient_ratio_start"), LOWEST) for run in kept)
-    lowest = centre(map(lowest_ratio, kept))
-    return f"; training took it from {short(began, 1)} to {short(lowest, 1)}" if lowest < 0.1 * began else ""
-
-
-def _cells(places: Iterable[tuple[str, str]]) -> str:
-    """`Post-LN at 18L-18L, 50L-50L and 100L-100L; ADMIN at 50L-50L`."""
-    by: dict[str, list[str]] = {}
-    for label, depth in dict.fromkeys(places):
-        by.setdefault(label, []).append(depth)
-    return "; ".join(f"{label} at {several(depths, len(depths) + 1, 'depths')}" for label, depths in by.items())
 
 
 def title(runs: Sequence[Run]) -> str:
     """How many runs had no gradient from the first on, and how many lost it."""
-    steps = [int(step) for step in select(runs).query("link == 'gradient'")["step"]]
+    steps = [int(step) for step in breaks.frame(runs).query("link == 'gradient'")["step"]]
     if not steps:
         return "When each link of the chain breaks"
     gone, lost = sum(step == 0 for step in steps), sum(step > 0 for step in steps)
@@ -171,12 +71,12 @@ def alt(frame: pd.DataFrame) -> str:
         rows = frame[frame["link"] == link]
         if rows.empty:
             continue
-        start, never = int((rows["step"] == 0).sum()), int((rows["step"] == NEVER).sum())
+        start, never = int((rows["step"] == 0).sum()), int((rows["step"] == breaks.NEVER).sum())
         parts.append(f"{text}: {start} before any update, {len(rows) - start - never} later, {never} never")
     return f"First steps at which links of the chain break, one row per link. {'; '.join(parts)}."
 
 
-SHADES: dict[LinkName, str] = {
+SHADES: dict[breaks.LinkName, str] = {
     "update": "#D55E00",
     "ln_input": "#E69F00",
     "gradient": "#0072B2",
@@ -265,7 +165,7 @@ def _cell(
         start, end = column + _place(0, last), column + _place(last, last)
         axes.plot([start, end], [y, y], color=style.INK, linewidth=0.5, alpha=0.25)
         steps = cell.loc[cell["link"] == link, "step"]
-        broken = steps[steps != NEVER]
+        broken = steps[steps != breaks.NEVER]
         if not len(broken):
             continue
         step = statistics.median(int(value) for value in broken)
@@ -285,7 +185,7 @@ def counts(frame: pd.DataFrame) -> str:
     """`of 12 runs ‖ΔF‖ beyond 0.5 of √(2d) in 12, gradient ratio below 0.01 in 3 (1 before any update)`."""
     told = []
     for link, rows in frame.groupby("link", sort=False):
-        beyond, before = int((rows["step"] != NEVER).sum()), int((rows["step"] == 0).sum())
+        beyond, before = int((rows["step"] != breaks.NEVER).sum()), int((rows["step"] == 0).sum())
         told.append(f"{LINKS[link]} in {beyond}" + f" ({before} before any update)" * bool(before))  # type: ignore[index]
     count = frame["run"].nunique()
     return f"of {count} run{'s' * (count != 1)} {', '.join(told)}"
@@ -309,9 +209,9 @@ PICTURE: RunPicture = Picture(
             marks=("diverged", "stuck"),
         ),
     ),
-    columns=COLUMNS,
+    columns=breaks.COLUMNS,
     value="step",
-    select=select,
+    select=breaks.frame,
     draw=draw,
     title=title,
     alt=alt,

@@ -14,33 +14,23 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
-from stabkit.figures.drawing import lettering, style
-from stabkit.figures.drawing.palette import MARKS
+from stabkit.figures.curve_rows import curves_of
+from stabkit.figures.drawing import curves, style
+from stabkit.figures.drawing.curves import Curves
 from stabkit.figures.drawing.style import CONDITION_DASHES
-from stabkit.figures.picture import Note, Picture, RunPicture
+from stabkit.figures.picture import Note
+from stabkit.results import points
 from stabkit.results.conditions import FACTS, Condition, Shown, shown
-from stabkit.results.line import line
+from stabkit.results.line import log_law
 from stabkit.results.once import once
 from stabkit.results.run import Run
 from stabkit.results.update_fit import JOINED, Stacks, shape_of, unless_equal
 from stabkit.words import listed
 
-X = "layers d = N + M"
 DEPTHS = 3
 """Fewer distinct depths are no law."""
 COLUMNS = (*FACTS, "shape", "layers", "loss", "fitted", "A", "B", "R2", "seeds")
-
-
-def fit(depths: Sequence[float], values: Sequence[float]) -> tuple[float, float, float]:
-    """(A, B, R²) of values ≈ A·ln(depth) + B by least squares; NaN for fewer than two depths, R² of equal values."""
-    x, y = np.log(np.asarray(depths, dtype=float)), np.asarray(values, dtype=float)
-    if len(x) < 2 or np.ptp(x) == 0:
-        return math.nan, math.nan, math.nan
-    through, total = line(x, y), float(((y - y.mean()) ** 2).sum())
-    return through.slope, through.level, 1 - through.residual / total if total > 0 else math.nan
 
 
 @once
@@ -71,7 +61,7 @@ def _line(members: Sequence[Shown], shape: Stacks) -> list[dict[str, Any]]:
     if len(depths) < DEPTHS:
         return []
     means = {layers: float(np.mean([by[layers][seed] for seed in seeds])) for layers in sorted(depths)}
-    a, b, r2 = fit(list(means), list(means.values()))
+    a, b, r2 = log_law(list(means), list(means.values()))
     law_of = {"A": a, "B": b, "R2": r2, "seeds": len(seeds)}
     return [{**row, "fitted": row["layers"] in depths and row["seed"] in seeds, **law_of} for row in rows]
 
@@ -86,9 +76,8 @@ def _paired(by: Mapping[int, Mapping[int, float]]) -> tuple[set[int], set[int]]:
     return max(shared, key=lambda one: (len(one[0]), len(one[1])), default=(set(), set()))
 
 
-def title(runs: Sequence[Run]) -> str:
+def title(runs: Sequence[Run], frame: pd.DataFrame) -> str:
     """The law of the line whose loss falls most with depth."""
-    frame = select(runs)
     if frame.empty:
         return "Quality against the logarithm of depth"
     best = frame.iloc[int((-frame["A"]).argmax())]
@@ -127,71 +116,35 @@ def alt(frame: pd.DataFrame) -> str:
     return f"Quality against depth, logarithmic, with a fitted line per method. {'; '.join(texts[:16])}{more}."
 
 
-def draw(frame: pd.DataFrame) -> Figure:
-    """One panel; every line's law in the legend."""
-    drawn = lines(frame)
-    beside = 2 if max(len(f"{name}: {law(rows.iloc[0])}") for name, rows in drawn) <= 62 else 1
-    figure, (axes,) = style.panels(1, 2, 3.4, legend=-(-min(len(drawn), 24) // beside))
-    conditions = list(frame["condition"].unique())
-    axes.tick_params(labelleft=True)
-    axes.set_ylabel("validation loss, nats a token")
-    depths = sorted(frame["layers"].unique())
-    ticks = depths if len(depths) <= 8 else depths[:: -(-len(depths) // 8)]
-    style.log_axis(axes, "x", depths[0] / 1.15, depths[-1] * 1.15, ticks=ticks)
-    axes.set_xlabel(X)
-    fitted = frame.loc[frame["fitted"], "loss"]
-    low, high = float(fitted.min()), float(fitted.max())
-    room = 0.12 * (high - low or abs(high) or 1.0)
-    axes.set_ylim(low - room, high + room)
-    lettering.entitle(axes, "validation loss")
-    handles = []
-    for name, of_line in drawn:
-        turn = conditions.index(of_line["condition"].iloc[0]) % len(CONDITION_DASHES)
-        handles.append(_one(axes, name, of_line, CONDITION_DASHES[turn]))
-    style.legend(figure, handles[:24], ncols=beside, handlelength=2.4)
-    return figure
+def _named(frame: pd.DataFrame) -> pd.DataFrame:
+    """One panel; each line by its name and law, and what was left out of it run by run."""
+    parts = []
+    for name, rows in lines(frame):
+        part, dots = rows["run"].mask(rows["fitted"], name), ~rows["fitted"] & (rows["outcome"] == "trains")
+        called = f"{name}: {law(rows.iloc[0])}"
+        parts.append(rows.assign(panel="", label=called, part=part, outcome=rows["outcome"].mask(dots, "early")))
+    return pd.concat(parts)
 
 
-def _one(axes: Axes, name: str, rows: pd.DataFrame, dashes: Any) -> Line2D:
-    """Points, bars over seeds, the line; what was left out of it at its depth."""
-    method, kept = str(rows["method"].iloc[0]), rows[rows["fitted"]]
-    hue = style.colour(method)
-    a, b = float(rows["A"].iloc[0]), float(rows["B"].iloc[0])
-    by = kept.groupby("layers")["loss"]
-    middle, low, high = by.mean(), by.min(), by.max()
-    ends = np.array([middle.index.min(), middle.index.max()], dtype=float)
-    (line,) = axes.plot(
-        ends,
-        a * np.log(ends) + b,
-        color=hue,
-        linewidth=1.5,
-        linestyle=dashes,
-        label=lettering.safe(f"{name}: {law(rows.iloc[0])}", 90),
-    )
-    style.mark(line, method)
-    if (high > low).any():
-        style.mark(axes.vlines(middle.index, low, high, color=hue, alpha=0.55, linewidth=1.4), method)
-    (points,) = axes.plot(middle.index, middle, linestyle="", **style.dotted(method))
-    style.mark(points, method, name, x=X)
-    bottom, top = axes.get_ylim()
-    edge = top - 0.04 * (top - bottom)
-    for _, lost in rows[~rows["fitted"]].iterrows():
-        value = float(lost["loss"])
-        inside = lost["outcome"] != "diverged" and bottom < value < top
-        look = MARKS["early" if lost["outcome"] == "trains" else str(lost["outcome"])]
-        (point,) = axes.plot([float(lost["layers"])], [value if inside else edge], color=hue, linestyle="", **look)
-        style.mark(point, method, listed(name, f"seed {lost['seed']}", str(lost["outcome"])), x=X)
-    return line
+def _laws(axes: Axes, group: pd.DataFrame) -> None:
+    """The fitted lines, over the depths that they were fitted to."""
+    conditions = list(group["condition"].unique())
+    for _, rows in group[group["fitted"]].groupby("label", sort=False):
+        first, method = rows.iloc[0], str(rows["method"].iloc[0])
+        ends = np.array([rows["layers"].min(), rows["layers"].max()], dtype=float)
+        dashes = CONDITION_DASHES[conditions.index(first["condition"]) % len(CONDITION_DASHES)]
+        y = float(first["A"]) * np.log(ends) + float(first["B"])
+        style.mark(style.line(axes, ends, y, color=style.colour(method), linewidth=1.5, linestyle=dashes), method)
 
 
-PICTURE: RunPicture = Picture(
+PICTURE = curves_of(
     name="depth_law",
     short="Quality and depth",
     room="depth",
     caption="DeepNet Fig. 8: L(d) = A log d + B, average BLEU on OPUS-100 at 12 to 1,000 layers.",
     see=(
-        "Points are means of the seeds that train at every fitted depth, bars from lowest to highest. The line is "
-        "least squares through the points; A is its gain for a factor e of depth."
+        "Points are means of the seeds that train at every fitted depth, in a band from lowest to highest. The "
+        "line is least squares through the points; A is its gain for a factor e of depth."
     ),
     read=(
         Note(
@@ -203,10 +156,25 @@ PICTURE: RunPicture = Picture(
     ),
     columns=COLUMNS,
     value="loss",
-    select=select,
-    draw=draw,
+    frame=select,
+    arranged=_named,
     title=title,
     alt=alt,
     none="No method trains from one seed at three depths.",
     optional=True,
+    what=lambda frame: Curves(
+        x="layers",
+        y="loss",
+        x_name="layers d = N + M",
+        y_label="validation loss, nats a token",
+        log_y=False,
+        middle=points.mean,
+        across="factors",
+        marks=True,
+        strokes=curves.solid("part"),
+        over=_laws,
+        names=90,
+        columns=2,
+        height=3.4,
+    ),
 )

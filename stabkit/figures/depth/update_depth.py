@@ -23,59 +23,18 @@ from matplotlib.lines import Line2D
 from stabkit.figures.drawing import lettering, style
 from stabkit.figures.drawing.line_ends import label_ends, last_read
 from stabkit.figures.picture import Note, Picture, RunPicture
-from stabkit.results import points, theorem
-from stabkit.results.conditions import FACTS, MOST_IN_COLOUR, ends_in_norm, shown
+from stabkit.results import points, update_fit
+from stabkit.results.conditions import MOST_IN_COLOUR
 from stabkit.results.contrast import PAIR
-from stabkit.results.once import once
-from stabkit.results.readings import centre, reference_step, series
+from stabkit.results.readings import centre
 from stabkit.results.run import Run
-from stabkit.results.update_fit import JOINED, Stacks, fit, reached, shape_of, unless_equal
+from stabkit.results.update_fit import JOINED, Stacks, fit, reached, unless_equal
 from stabkit.words import listed, short
-
-COLUMNS = (
-    *(*FACTS, "variant", "width", "shape", "layers"),
-    *("reference_step", "step", "update", "predicted", "theorem", "bounded"),
-)
-
-
-@once
-def select(runs: Sequence[Run], at: int | None = None) -> pd.DataFrame:
-    """One row a run: ‖ΔF‖ at the reference step, or the last finite one of a run that ended before it (`step`).
-
-    `at`: another step than these runs' own reference step.
-    """
-    at = reference_step(runs) if at is None else at
-    rows = []
-    for placed in shown(runs):
-        steps, values = series(placed.run, "update", "state")
-        usable = np.flatnonzero((steps <= at) & np.isfinite(values))
-        if len(steps) == 0:
-            continue
-        step, value = (int(steps[usable[-1]]), float(values[usable[-1]])) if len(usable) else (0, math.nan)
-        facts = placed.facts()
-        shape, layers = shape_of(facts["encoder_layers"], facts["decoder_layers"])
-        width = placed.run.spec.model.hidden
-        rows.append(
-            {
-                **facts,
-                "variant": placed.variant,
-                "width": width,
-                "shape": shape,
-                "layers": layers,
-                "reference_step": at,
-                "step": step,
-                "update": value,
-                "predicted": theorem.predicted(placed.run, at) if step == at else math.nan,
-                "theorem": theorem.number_of(placed.run.spec),
-                "bounded": ends_in_norm(placed.run.spec),
-            }
-        )
-    return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
 def title(runs: Sequence[Run]) -> str:
     """Two exponents of one condition: of the paper's two methods where both are there, else the least and greatest."""
-    frame = select(runs)
+    frame = update_fit.updates(runs)
     lines = fit(frame)
     lines = lines[lines["shape"] == "equal"]
     for _, group in lines.groupby("condition", sort=False):
@@ -269,9 +228,9 @@ PICTURE: RunPicture = Picture(
         ),
         Note("✕: a run diverged, at its last finite value, or at the lower edge when it has none.", ("diverged",)),
     ),
-    columns=COLUMNS,
+    columns=update_fit.UPDATE_COLUMNS,
     value="update",
-    select=select,
+    select=update_fit.updates,
     draw=draw,
     title=title,
     alt=alt,

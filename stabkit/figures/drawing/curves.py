@@ -20,6 +20,7 @@ from matplotlib.ticker import FixedLocator
 
 from stabkit.figures.drawing import lettering, style
 from stabkit.figures.drawing.line_ends import BEYOND, label_ends, last_read
+from stabkit.figures.drawing.palette import MARKS
 from stabkit.figures.drawing.style import CONDITION_DASHES
 from stabkit.results.conditions import MOST_IN_COLOUR
 from stabkit.results.points import drawable, drawable_rows, median, medians, over_seeds, parted
@@ -43,8 +44,8 @@ class Strokes:
     panels: Sequence[str] = ("panel",)
     right: float = 0.1
     """Room right of each panel, in inches."""
-    finish: Callable[..., None] = lambda axes, group, what: None
-    """What is written into a panel when its lines are drawn."""
+    ends: str = ""
+    """A column whose values are named right of the panel, where their lines end."""
 
 
 def conditions(frame: pd.DataFrame) -> Strokes:
@@ -61,7 +62,17 @@ def depths(frame: pd.DataFrame) -> Strokes:
     """A line style and a weight a depth; each is named where its line ends."""
     names = [str(depth) for depth in by_depth(frame)["depth"].unique()]
     looks = {name: style.depth_line(rank, len(names)) for rank, name in enumerate(names)}
-    return Strokes(column="depth", looks=looks, right=0.85, finish=_name)
+    return Strokes(column="depth", looks=looks, right=0.85, ends="depth")
+
+
+def solid(column: str, ends: float = 0.0) -> Callable[[pd.DataFrame], Strokes]:
+    """A solid line for each value of a column; with `ends` inches right of a panel each is named there."""
+
+    def strokes(frame: pd.DataFrame) -> Strokes:
+        looks = {str(value): {"linestyle": "-"} for value in frame[column].unique()}
+        return Strokes(column=column, looks=looks, right=ends or 0.1, ends=column if ends else "")
+
+    return strokes
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -86,12 +97,22 @@ class Curves:
     """The x axis: decades for the steps of long runs, where what matters happens first; factors are marked one by one
     on a log scale."""
     ticks: Callable[[pd.DataFrame], Sequence[float]] | None = None
+    one_x: bool = False
+    """Whether all panels have the same x axis."""
     grouped: bool = False
     """Whether a panel of many places shows the medians of neighbours."""
     places: Sequence[str] = ()
-    """Where x counts places from 0 on: their names. What stands at them are marks, joined by thin lines."""
+    """Where x counts places from 0 on: their names."""
+    x_text: Callable[[float], str] | None = None
+    """How a factor reads on its axis, where not as a plain number."""
+    marks: bool = False
+    """Whether each line is a mark, with the sign of how its runs ended."""
+    over: Callable[[Axes, pd.DataFrame], None] = lambda axes, group: None
+    """What is drawn into a panel over its lines."""
     strokes: Callable[[pd.DataFrame], Strokes] = conditions
     """What the lines of one colour in a panel are: `conditions` or `depths`."""
+    names: int = 40
+    """Letters of a name in the legend, at most."""
     columns: int = 4
     height: float = 2.7
 
@@ -115,9 +136,10 @@ def draw(frame: pd.DataFrame, what: Curves) -> Figure | None:
     strokes = what.strokes(frame)
     groups, more = style.kept(list(frame.groupby(list(strokes.panels), sort=False)))
     titles = [lettering.wrapped(*(str(text) for text in key)) for key, _ in groups]
-    labels = [lettering.safe(str(text), 40) for text in (*frame["label"].unique(), *strokes.named)]
-    beside = min(6 if max(map(len, labels)) <= 20 else 3, len(labels))
-    named = frame["method"].nunique() > MOST_IN_COLOUR and strokes.finish is not _name
+    labels = [lettering.safe(str(text), what.names) for text in (*frame["label"].unique(), *strokes.named)]
+    longest = max(map(len, labels))
+    beside = min(6 if longest <= 20 else 3 if longest <= 40 else 2 if longest <= 60 else 1, len(labels))
+    named = frame["method"].nunique() > MOST_IN_COLOUR and not strokes.ends
     ends = [rows for i, (_, rows) in enumerate(groups, 1) if named and (i == len(groups) or i % what.columns == 0)]
     rest = set(map(str, frame["label"])).difference(*(map(str, rows["label"]) for rows in ends))
     figure, all_axes = style.panels(
@@ -137,14 +159,16 @@ def draw(frame: pd.DataFrame, what: Curves) -> Figure | None:
         lettering.entitle(axes, *(str(text) for text in key))
         group, note = medians(whole, what.x, values, line) if what.grouped else (whole, "")
         style.log_axis(axes, "y", low, high) if what.log_y else axes.set_ylim(low, high)
-        _across(axes, group, what)
+        _across(axes, seen if what.one_x else group, what)
         for height, words in what.reference(group):
             style.reference(axes, height, words if number % what.columns == 0 else "")
         _lost(axes, group, what)
         for label, handle, plain in _lines(axes, group, what, strokes):
             if plain or label not in handles:
                 handles[label] = handle
-        strokes.finish(axes, group, what)
+        what.over(axes, group)
+        if strokes.ends:
+            _name(axes, group, what, strokes.ends)
         if any(rows is whole for rows in ends):
             _name(axes, group, what, "label")
         if number % min(what.columns, len(groups)) == 0:
@@ -172,7 +196,7 @@ def _lines(axes: Axes, group: pd.DataFrame, what: Curves, strokes: Strokes) -> l
 
 def _lost(axes: Axes, group: pd.DataFrame, what: Curves) -> None:
     """The runs without a single value: by name, or, where each factor has its place on the axis, as a ✕ there."""
-    if what.across == "factors":
+    if what.across == "factors" or what.places:
         return _crosses(axes, group, what)
     if not (group["outcome"] == "diverged").any():
         return
@@ -194,8 +218,8 @@ def _crosses(axes: Axes, group: pd.DataFrame, what: Curves) -> None:
         style.mark(cross, str(method))
 
 
-def _name(axes: Axes, group: pd.DataFrame, what: Curves, column: str = "depth") -> None:
-    """Each depth, or value of another column, beside the panel, at the height of its last reading."""
+def _name(axes: Axes, group: pd.DataFrame, what: Curves, column: str) -> None:
+    """Each value of a column beside the panel, at the height of its last reading."""
     ends = last_read(group, what.x, what.y, column, middle=what.middle, log=what.log_y)
     label_ends(axes, ends, min(0.15, 2.1 / max(len(ends), 1)) / what.height)
 
@@ -205,7 +229,7 @@ def _curve(axes: Axes, columns: Mapping[str, list[Any]], what: Curves, look: dic
     method, label = str(columns["method"][0]), str(columns["label"][0])
     hue = style.colour(method)
     width = look["linewidth"]
-    line: dict[str, Any] = {"linestyle": look["linestyle"], "label": lettering.safe(label, 40)}
+    line: dict[str, Any] = {"linestyle": look["linestyle"], "label": lettering.safe(label, what.names)}
     ys = [y for y in (what.y, what.beside) if y]
     seen = {y: [value if drawable(value, what.log_y) else math.nan for value in columns[y]] for y in ys}
     condition, depth = str(columns["condition"][0]), str(columns["depth"][0])
@@ -236,14 +260,22 @@ def _curve(axes: Axes, columns: Mapping[str, list[Any]], what: Curves, look: dic
             x_beside, second, _, _ = over_seeds(x, [seen[what.beside][i] for i in kept], what.middle)
             thin = style.line(axes, x_beside, second, color=hue, linewidth=0.8, linestyle=":")
             style.mark(thin, method)
-        thick = 0.5 if what.places else width if len(seeds) > 1 else min(width, 1.4)
-        ink = style.dotted(method) if what.places else style.signed(method, middle)
-        handle = style.line(axes, x_of, middle, linewidth=thick, **line, **ink)
+        thick = width if len(seeds) > 1 else min(width, 1.4)
+        ink = _sign(method, columns["outcome"]) if what.marks else style.signed(method, middle)
+        handle = style.line(axes, x_of, middle, **{"linewidth": thick, **line, **ink})
         whose = f"seed {columns['seed'][kept[0]]}" if len(seeds) == 1 else f"median of {len(seeds)} seeds"
         style.mark(handle, method, listed(label, depth, condition, whose), x=x_name)
+    if what.marks:
+        handle = Line2D([], [], color=hue, **MARKS["trains"], **{**line, "linestyle": ""})
     if not style.method_of(handle):
         style.mark(handle, method)
     return handle
+
+
+def _sign(method: str, outcomes: Sequence[str]) -> dict[str, Any]:
+    """A mark without a line, of the worst of these outcomes."""
+    word = next((word for word in ("stuck", "early") if word in outcomes), "trains")
+    return {"color": style.colour(method), **MARKS[word], "linestyle": ""}
 
 
 def _across(axes: Axes, group: pd.DataFrame, what: Curves) -> None:
@@ -254,8 +286,10 @@ def _across(axes: Axes, group: pd.DataFrame, what: Curves) -> None:
         axes.set_xticks(range(len(what.places)), what.places, fontsize=7.5)
     elif what.across == "factors":
         places = sorted(group[what.x].unique())
-        ticks = places if len(places) <= 6 else places[:: -(-len(places) // 6)]
+        ticks = what.ticks(group) if what.ticks else places[:: -(-len(places) // 6)]
         style.log_axis(axes, "x", places[0] / 1.15, places[-1] * 1.15, ticks=ticks)
+        if what.x_text is not None:
+            axes.xaxis.set_major_formatter(lambda value, _: what.x_text(value) if what.x_text else "")
     elif what.ticks is not None:
         axes.set_xlim(first - 0.03 * max(last - first, 1), last + 0.03 * max(last - first, 1))
         axes.xaxis.set_major_locator(FixedLocator(list(what.ticks(group))))
@@ -290,12 +324,12 @@ def lines(frame: pd.DataFrame, column: str, name: str, height: Callable[[float],
     return [(height(value), name if len(values) == 1 else f"{name} ({column} {value:g})") for value in values]
 
 
-def ends(frame: pd.DataFrame, x: str, y: str) -> list[str]:
-    """`Post-LN 18L-18L 0.75` for each curve, at its last x: what an alt text is made of, sixteen at most."""
+def ends(frame: pd.DataFrame, x: str, y: str, most: int = 16) -> str:
+    """`Post-LN 18L-18L 0.75; …`: each curve at its last x, so many at most: what an alt text is made of."""
     texts = []
     for columns in parted(frame, ["label", "condition", "depth"], [x, y]):
         seen = [(at, value) for at, value in zip(columns[x], columns[y], strict=True) if math.isfinite(value)]
         last = max((at for at, _ in seen), default=None)
         where = listed(columns["label"][0], columns["condition"][0], columns["depth"][0])
         texts.append(f"{where} {short(median([value for at, value in seen if at == last]))}")
-    return [*texts[:16], f"and {len(texts) - 16} more"] if len(texts) > 16 else texts
+    return "; ".join([*texts[:most], f"and {len(texts) - most} more"] if len(texts) > most else texts)

@@ -14,13 +14,13 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 
+from stabkit.figures.curve_rows import curves_of
 from stabkit.figures.drawing import curves
 from stabkit.figures.drawing.curves import Curves, Strokes, conditions
 from stabkit.figures.drawing.style import CONDITION_DASHES
-from stabkit.figures.picture import Note, Picture, RunPicture
-from stabkit.results.conditions import FACTS, Shown, apart, shown
+from stabkit.figures.picture import Note, RunPicture
+from stabkit.results.conditions import Shown, apart
 from stabkit.results.readings import centre
 from stabkit.results.records import Table
 from stabkit.results.run import Run
@@ -74,20 +74,15 @@ def picture(probe: str, along: Along, says: str) -> RunPicture:
     called = plain(probe.removeprefix("own-"))
     whose = "a user's probe" if probe.startswith("own-") else "the probe"
     head, reads = WORDS.get(probe, (called, plain(says) or f"{whose} {called}"))
-    none = f"No run has recorded {called}."
 
-    def select(runs: Sequence[Run]) -> pd.DataFrame:
-        """The rows of every run that has recorded it at two sites or steps."""
-        rows: list[dict[str, Any]] = []
-        for shown_run in shown(apart(run for run in runs if probe in run.records)):
-            table = shown_run.run.records.get(probe)
-            readings = list(along.rows(shown_run, table)) if table is not None and len(table.steps) else []
-            rows += readings if len(readings) >= LEAST else []
-        return curves.by_depth(pd.DataFrame(rows, columns=[*FACTS, *along.columns]))
+    def rows(placed: Shown) -> list[dict[str, Any]]:
+        """Of a run that has recorded it at two sites or steps."""
+        table = placed.run.records[probe]
+        readings = list(along.rows(placed, table)) if len(table.steps) else []
+        return readings if len(readings) >= LEAST else []
 
-    def title(runs: Sequence[Run]) -> str:
+    def title(runs: Sequence[Run], frame: pd.DataFrame) -> str:
         """Where it ends under the method with the most and the one with the least, at the deepest."""
-        frame = select(runs)
         ends = _ends(frame)
         if len(ends) < 2:
             return f"{head}, by {along.name}"
@@ -95,44 +90,40 @@ def picture(probe: str, along: Along, says: str) -> RunPicture:
         depth = frame["depth"].iloc[-1]
         return f"{head} at {depth}: {short(ends[most])} under {most}, {short(ends[least])} under {least}"
 
-    def draw(frame: pd.DataFrame) -> Figure | None:
-        """A panel a depth."""
+    def what(frame: pd.DataFrame) -> Curves:
         values = frame["value"].to_numpy(dtype=float)
         finite = values[np.isfinite(values)]
-        spread = len(finite) > 0 and finite.min() > 0 and finite.max() > LOG_FROM * finite.min()
         by_site = along is BY_SITE
-        return curves.draw(
-            frame,
-            Curves(
-                x=along.name,
-                y="value",
-                beside="start" if by_site else "",
-                x_name=along.name,
-                x_note=along.x_note,
-                y_label=head,
-                log_y=bool(spread),
-                across="linear" if by_site else "decades",
-                grouped=by_site,
-                ticks=_ticks if by_site else None,
-                strokes=_streams if by_site and frame["stream"].any() else conditions,
-            ),
+        return Curves(
+            x=along.name,
+            y="value",
+            beside="start" if by_site else "",
+            x_name=along.name,
+            x_note=along.x_note,
+            y_label=head,
+            log_y=bool(len(finite) > 0 and finite.min() > 0 and finite.max() > LOG_FROM * finite.min()),
+            across="linear" if by_site else "decades",
+            grouped=by_site,
+            ticks=_ticks if by_site else None,
+            strokes=_streams if by_site and frame["stream"].any() else conditions,
         )
 
-    return Picture(
+    return curves_of(
         name=f"probe-{probe}-{along.name}",
         short=f"{head} by {along.name}",
         room="probes",
         caption=f"Probe {plain(probe)}.",
         see=f"{reads[0].upper()}{reads[1:]}.",
         read=(Note(along.note),),
-        columns=(*FACTS, *along.columns),
+        columns=along.columns,
         index=along.name,
         value="value",
-        select=select,
-        draw=draw,
+        of=lambda runs: apart(run for run in runs if probe in run.records),
+        rows=rows,
         title=title,
         alt=lambda frame: f"Line charts of {reads}, by {along.name}, one panel per depth.",
-        none=none,
+        what=what,
+        none=f"No run has recorded {called}.",
         optional=True,
     )
 
@@ -160,12 +151,10 @@ def by_site(placed: Shown, table: Table) -> Iterator[dict[str, Any]]:
     for site, value, before in zip(sites, last, start, strict=True):
         stream = parse(site).stream
         places[stream] = places[stream] + 1 if stream in places else 0 if parse(site).layer == f"{stack}.0" else 1
-        facts = placed.facts()
-        if stream:
-            facts["run"] = f"{facts['run']}:{stream}"
+        run = {"run": f"{placed.run.run_id}:{stream}"} if stream else {}
         name = plain(f"{stream} stream") if stream else ""
         at = {"stream": name, "site": places[stream], "name": plain(site), "step": step}
-        yield {**facts, **at, "value": value, "start": before}
+        yield {**run, **at, "value": value, "start": before}
 
 
 def by_step(placed: Shown, table: Table) -> Iterator[dict[str, Any]]:
@@ -173,7 +162,7 @@ def by_step(placed: Shown, table: Table) -> Iterator[dict[str, Any]]:
     values = table.select(main_sites(table.sites))
     for step, row in zip(table.steps.tolist(), values, strict=True):
         parts = {"value": float(row.mean()), "least": float(row.min()), "greatest": float(row.max())}
-        yield {**placed.facts(), "step": step, **parts}
+        yield {"step": step, **parts}
 
 
 def _ends(frame: pd.DataFrame) -> dict[str, float]:

@@ -49,7 +49,7 @@ def clauses(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]] = ()) -> 
     if not runs:
         return ["No run has a result yet" if not failed else f"No run has a result: all {len(failed)} failed"]
     if all(run.spec.single_step for run in runs):
-        from stabkit.figures.depth import slope  # pandas, as below
+        from stabkit.wording import slope  # pandas, as below
 
         first, *more = slope.clauses(runs)
         return [first, *filter(None, [slope.promise(runs)]), *more]

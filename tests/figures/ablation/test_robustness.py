@@ -8,7 +8,8 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-from stabkit.figures.ablation import robustness
+from stabkit.figures.ablation.curves import ROBUSTNESS
+from stabkit.results import settings
 from stabkit.results.run import Run
 from stabkit.spec import RunSpec
 from tests.figures.fake_runs import ended, spec, wide
@@ -30,7 +31,7 @@ def star() -> list[Run]:
 
 def test_the_base_setting_stands_on_all_three_axes_beside_the_run_that_differs_there() -> None:
     runs = star()
-    frame = robustness.select(runs)
+    frame = settings.frame(runs)
     assert frame[["axis", "value", "validation_loss", "outcome"]].fillna(-1).to_numpy().tolist() == [
         ["learning rate", 5e-4, 5.0, "trains"],
         ["learning rate", 2e-3, 4.8, "trains"],
@@ -40,7 +41,7 @@ def test_the_base_setting_stands_on_all_three_axes_beside_the_run_that_differs_t
         ["hidden size", 128.0, -1, "diverged"],
     ]
     facts = [runs[0].run_id, "deepnorm", "DeepNorm", "", "18L-18L", 18, 18, 0, "trains"]
-    expected = pd.DataFrame([[*facts, "learning rate", 5e-4, 250, 6.0, 5.0]], columns=list(robustness.COLUMNS))
+    expected = pd.DataFrame([[*facts, "learning rate", 5e-4, 250, 6.0, 5.0]], columns=list(settings.COLUMNS))
     pd.testing.assert_frame_equal(frame.iloc[[0]], expected)
 
 
@@ -49,23 +50,23 @@ def test_nothing_is_shown_where_no_setting_was_varied_by_itself() -> None:
     both = ended(base(lr=1e-3, max_tokens=1024))
     other = [ended(spec("deepnorm", 6, warmup=0, steps=250, lr=1e-3)), ended(spec("admin", 18, lr=1e-3))]
     for runs in ([], [alone], [alone, both], [alone, *other], [alone, ended(base(seed=1, lr=1e-3, warmup=9))]):
-        frame = robustness.select(runs)
-        assert frame.empty and tuple(frame.columns) == robustness.COLUMNS
-        assert robustness.title(runs) == "Larger learning rates, batches and widths, one at a time"
+        frame = settings.frame(runs)
+        assert frame.empty and tuple(frame.columns) == settings.COLUMNS
+        assert ROBUSTNESS.title(runs) == "Larger learning rates, batches and widths, one at a time"
 
 
 def test_another_corpus_is_another_setting_and_seeds_are_company() -> None:
     text = [ended(base(max_tokens=n, source="de", target="en", digest=d)) for n, d in ((512, "a"), (1024, "b"))]
-    assert robustness.select(text).empty
+    assert settings.frame(text).empty
     same = [ended(base(max_tokens=n, source="de", target="en", digest="a")) for n in (512, 1024)]
-    assert len(robustness.select(same)) == 2
+    assert len(settings.frame(same)) == 2
     seeds = [ended(base(seed=s, lr=lr)) for s, lr in ((0, 1e-3), (1, 1e-3), (1, 2e-3))]
-    assert robustness.select(seeds)[["seed", "value"]].to_numpy().tolist() == [[0, 1e-3], [1, 1e-3], [1, 2e-3]]
+    assert settings.frame(seeds)[["seed", "value"]].to_numpy().tolist() == [[0, 1e-3], [1, 1e-3], [1, 2e-3]]
 
 
 def test_a_product_of_two_axes_has_a_line_for_each_value_of_the_other() -> None:
     runs = [ended(base(lr=lr, max_tokens=n)) for lr in (1e-3, 2e-3) for n in (256, 512)]
-    frame = robustness.select(runs)
+    frame = settings.frame(runs)
     by = frame.groupby("axis", sort=False)["condition"].agg(lambda texts: sorted(set(texts))).to_dict()
     assert by == {
         "learning rate": ["256 tokens per batch", "512 tokens per batch"],
@@ -74,16 +75,16 @@ def test_a_product_of_two_axes_has_a_line_for_each_value_of_the_other() -> None:
 
 
 def test_the_title_names_who_fails_where() -> None:
-    assert robustness.title(star()) == "3 of 4 runs train; not DeepNorm at hidden size 128"
-    assert robustness.title(star()[:3]) == (
+    assert ROBUSTNESS.title(star()) == "3 of 4 runs train; not DeepNorm at hidden size 128"
+    assert ROBUSTNESS.title(star()[:3]) == (
         "DeepNorm trains at every setting: learning rate 0.0005 to 0.002, 512 to 1024 tokens per batch"
     )
     early = [ended(base(lr=lr), "early") for lr in (1e-3, 2e-3)]
-    assert robustness.title(early) == "Larger learning rates, batches and widths, one at a time"
+    assert ROBUSTNESS.title(early) == "Larger learning rates, batches and widths, one at a time"
 
 
 def test_a_panel_an_axis_named_under_it_with_a_cross_for_the_diverged() -> None:
-    drawn = robustness.PICTURE.drawn(robustness.select(star()))
+    drawn = ROBUSTNESS.drawn(settings.frame(star()))
     assert [axes.get_title(loc="left") for axes in drawn.axes] == ["learning rate", "tokens per batch", "hidden size"]
     assert [axes.get_xlabel() for axes in drawn.axes] == ["learning rate", "tokens per batch", "hidden size d"]
     assert all(axes.get_xscale() == "log" for axes in drawn.axes)
@@ -91,7 +92,7 @@ def test_a_panel_an_axis_named_under_it_with_a_cross_for_the_diverged() -> None:
     assert [len(lines) for lines in crosses] == [0, 0, 1]
     assert [float(x) for x in crosses[2][0].get_xdata()] == [128.0]
     deep = [replace_depth(made, 6) for made in star()]
-    titles = [axes.get_title(loc="left") for axes in robustness.PICTURE.drawn(robustness.select([*star(), *deep])).axes]
+    titles = [axes.get_title(loc="left") for axes in ROBUSTNESS.drawn(settings.frame([*star(), *deep])).axes]
     assert titles == [
         f"{axis}, {depth}"
         for axis in ("learning rate", "tokens per batch", "hidden size")
@@ -105,7 +106,7 @@ def replace_depth(made: Run, depth: int) -> Run:
 
 
 def test_the_text_of_the_picture_names_every_value_with_its_outcome() -> None:
-    told = robustness.PICTURE.described(robustness.select(star()))
+    told = ROBUSTNESS.described(settings.frame(star()))
     assert "DeepNorm, 18L-18L, learning rate 0.002: 4.80 (trains)" in told
     assert "hidden size 128: – (diverged)" in told
 
@@ -113,5 +114,5 @@ def test_the_text_of_the_picture_names_every_value_with_its_outcome() -> None:
 @pytest.mark.parametrize("count", [2, 9])
 def test_many_values_are_drawn(count: int) -> None:
     runs = [ended(base(lr=1e-4 * 2**i), loss=5 - 0.1 * i) for i in range(count)]
-    (axes,) = robustness.PICTURE.drawn(robustness.select(runs)).axes
+    (axes,) = ROBUSTNESS.drawn(settings.frame(runs)).axes
     assert len(axes.get_xticks()) <= 6

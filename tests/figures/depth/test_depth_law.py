@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stabkit.figures.depth import depth_law
+from stabkit.results.line import log_law
 from stabkit.results.run import Run
 from tests.figures.fake_runs import ended, spec
 
@@ -26,16 +27,16 @@ def exact(
 
 
 def test_exact_data_give_their_own_law() -> None:
-    a, b, r2 = depth_law.fit([12, 36, 100], [3 * math.log(d) - 2 for d in (12, 36, 100)])
+    a, b, r2 = log_law([12, 36, 100], [3 * math.log(d) - 2 for d in (12, 36, 100)])
     assert (a, b, r2) == (pytest.approx(3), pytest.approx(-2), pytest.approx(1))
-    a, b, r2 = depth_law.fit([1, math.e, math.e**2], [0.0, 1.0, 0.0])
+    a, b, r2 = log_law([1, math.e, math.e**2], [0.0, 1.0, 0.0])
     assert (a, b, r2) == (pytest.approx(0, abs=1e-12), pytest.approx(1 / 3), pytest.approx(0, abs=1e-12))
 
 
 def test_one_depth_has_no_law_and_equal_values_no_share_explained() -> None:
-    assert all(map(math.isnan, depth_law.fit([], []))) and all(map(math.isnan, depth_law.fit([12], [5.0])))
-    assert all(map(math.isnan, depth_law.fit([12, 12], [5.0, 6.0])))
-    a, b, r2 = depth_law.fit([12, 24], [5.0, 5.0])
+    assert all(map(math.isnan, log_law([], []))) and all(map(math.isnan, log_law([12], [5.0])))
+    assert all(map(math.isnan, log_law([12, 12], [5.0, 6.0])))
+    a, b, r2 = log_law([12, 24], [5.0, 5.0])
     assert (a, b) == pytest.approx((0, 5), abs=1e-12) and math.isnan(r2)
 
 
@@ -44,7 +45,7 @@ def test_one_depth_has_no_law_and_equal_values_no_share_explained() -> None:
 )
 def test_the_fit_is_numpys(points: list[tuple[int, float]]) -> None:
     depths, values = [float(d) for d, _ in points], [v for _, v in points]
-    a, b, r2 = depth_law.fit(depths, values)
+    a, b, r2 = log_law(depths, values)
     slope, intercept = np.polyfit(np.log(depths), values, 1)
     assert a == pytest.approx(slope, abs=1e-6) and b == pytest.approx(intercept, abs=1e-6)
     if np.ptp(values) > 1e-3:
@@ -59,7 +60,7 @@ def test_the_frame_holds_the_line_beside_every_judged_run() -> None:
     assert set(frame["shape"]) == {"equal"}
     for column, value in (("A", -0.3), ("B", 6.0), ("R2", 1.0)):
         assert frame[column].tolist() == [pytest.approx(value)] * 4
-    assert depth_law.title(runs) == "DeepNorm: loss = −0.3·ln d + 6, R² 1.00, over 12 to 100 layers, one seed"
+    assert depth_law.PICTURE.title(runs) == "DeepNorm: loss = −0.3·ln d + 6, R² 1.00, over 12 to 100 layers, one seed"
     assert depth_law.PICTURE.described(frame) == (
         "Quality against depth, logarithmic, with a fitted line per method. "
         "DeepNorm: loss = −0.3·ln d + 6, R² 1.00, one seed."
@@ -107,7 +108,7 @@ def test_fewer_than_three_depths_that_train_unequal_stacks_and_short_runs_have_n
     assert depth_law.select([ended(spec("deepnorm", n, warmup=w)) for n, w in ((6, 0), (18, 0), (50, 9))]).empty
     decoders = [ended(spec("deepnorm", 0, n), loss=5 - n / 100) for n in DEPTHS]
     assert set(depth_law.select(decoders)["shape"]) == {"decoder"}
-    assert depth_law.title([]) == "Quality against the logarithm of depth"
+    assert depth_law.PICTURE.title([]) == "Quality against the logarithm of depth"
 
 
 def test_the_picture_has_every_law_in_its_legend() -> None:

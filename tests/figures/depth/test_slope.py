@@ -18,12 +18,13 @@ from stabkit.claims.verdict import judge
 from stabkit.cli import tables
 from stabkit.cli.app import app
 from stabkit.figures.catalogue import FIGURES
-from stabkit.figures.depth import slope, update_depth
+from stabkit.figures.depth.slope import PICTURE
 from stabkit.figures.drawing import style
 from stabkit.model.transformer import tensors
 from stabkit.report import order
 from stabkit.report.verdict.headline import headline
 from stabkit.report.verdict.matrix import matrix
+from stabkit.results import slope
 from stabkit.results import update_fit as depth_fit
 from stabkit.results.conditions import trained
 from stabkit.results.readings import reference_step
@@ -31,6 +32,7 @@ from stabkit.results.run import Run
 from stabkit.spec import RunSpec
 from stabkit.tasks.synthetic import Synthetic
 from stabkit.training import train
+from stabkit.wording.slope import clauses, promise, title
 from tests.conftest import tiny
 from tests.figures.fake_runs import plausible, run, spec, step, table
 from tests.report.pages import render
@@ -41,7 +43,7 @@ ETA = 2.0**-17
 
 def test_the_frame_holds_the_distance_over_the_rate_exactly() -> None:
     made = [step("post-ln", 2, 5.0, ETA), step("deepnorm", 0, 0.75, ETA / 4, decoder=3, seed=1)]
-    columns = (*update_depth.COLUMNS, "rate")
+    columns = (*depth_fit.UPDATE_COLUMNS, "rate")
     shared = {"reference_step": 1, "step": 1, "outcome": "early", "predicted": math.nan, "width": 64, "bounded": True}
     rows = [
         {
@@ -80,13 +82,13 @@ def test_the_frame_holds_the_distance_over_the_rate_exactly() -> None:
         },
     ]
     assert slope.COLUMNS == columns
-    pd.testing.assert_frame_equal(slope.select(made), pd.DataFrame(rows)[list(columns)], check_exact=True)
+    pd.testing.assert_frame_equal(slope.frame(made), pd.DataFrame(rows)[list(columns)], check_exact=True)
 
 
 def test_only_one_update_of_sgd_without_warm_up_is_a_single_step() -> None:
     others = [spec("post-ln", 2, **{"optimizer": "sgd", "steps": 1, "warmup": 0} | away) for away in AWAY]
     assert not any(each.single_step for each in others) and step("post-ln", 2, 1.0).spec.single_step
-    frame = slope.select([run(each, {"update": table([0, 1], {"state": [0.0, 1.0]})}) for each in others])
+    frame = slope.frame([run(each, {"update": table([0, 1], {"state": [0.0, 1.0]})}) for each in others])
     assert frame.empty and tuple(frame.columns) == slope.COLUMNS
 
 
@@ -102,7 +104,7 @@ def test_the_prediction_is_the_theorems_sum_over_the_rate() -> None:
         parameter_update=table([0, 1], {name: [0.0, ETA] for name in names}),
         ln_input=table([0], {name: [8.0] for name in names} | {f"{name}@omega": [1.0] for name in names}),
     )
-    assert slope.select([made])["predicted"].tolist() == [pytest.approx(math.sqrt(2) * (2 * 4 + 6))]
+    assert slope.frame([made])["predicted"].tolist() == [pytest.approx(math.sqrt(2) * (2 * 4 + 6))]
 
 
 def seeds(method: str, depth: int, *slopes: float, **changes: object) -> list[Run]:
@@ -120,14 +122,14 @@ def test_the_table_ranks_centres_over_seeds_at_each_depth() -> None:
         ["DeepNorm", "", "18L-18L", 3.0, 3.0, 3.0, 2],
     ]
     columns = ["label", "condition", "depth", "slope", "least", "greatest", "rank"]
-    pd.testing.assert_frame_equal(slope.table(slope.select(made)), pd.DataFrame(rows, columns=columns))
+    pd.testing.assert_frame_equal(slope.table(slope.frame(made)), pd.DataFrame(rows, columns=columns))
 
 
 def test_a_step_that_diverged_or_moved_nothing_has_no_slope_and_the_last_rank() -> None:
     made = [step("post-ln", 2, math.nan), step("rezero", 2, 0.0), step("deepnorm", 2, 3.0)]
-    means = slope.table(slope.select(made)).set_index("label")
+    means = slope.table(slope.frame(made)).set_index("label")
     assert means["slope"].isna().tolist() == [True, True, False] and means["rank"].tolist() == [2, 3, 1]
-    assert "nan" not in slope.title(made) + slope.PICTURE.described(slope.select(made)) and "–" not in slope.title(made)
+    assert "nan" not in title(made) + PICTURE.described(slope.frame(made)) and "–" not in title(made)
 
 
 def test_two_rates_agree_where_their_slopes_are_within_five_percent() -> None:
@@ -152,9 +154,9 @@ def test_runs_whose_two_rates_disagree_are_not_trusted() -> None:
     agree, apart, alone = pair("post-ln", 1.04), pair("deepnorm", 0.8), [step("pre-ln", 2, 1.0, ETA)]
     other = pair("deepnorm", 1.0, seed=1)
     assert slope.trusted([*agree, *apart, *alone, *other]) == [*agree, *alone, *other]
-    assert slope.title([*agree, *pair("deepnorm", 1.0)]).endswith("at 2L-2L")
-    assert slope.clauses([*agree, *pair("deepnorm", 1.0)])[1:] == ["two rates agree within 5% in 2 of 2 runs"]
-    assert slope.clauses([*agree, *apart])[1:] == ["two rates agree within 5% in 1 of 2 runs"]
+    assert title([*agree, *pair("deepnorm", 1.0)]).endswith("at 2L-2L")
+    assert clauses([*agree, *pair("deepnorm", 1.0)])[1:] == ["two rates agree within 5% in 2 of 2 runs"]
+    assert clauses([*agree, *apart])[1:] == ["two rates agree within 5% in 1 of 2 runs"]
     smaller = next(claim for claim in OF_STEPS if claim.key == "slope-smaller")
     tenfold = [step("post-ln", 2, 100.0 * share, rate) for rate, share in ((ETA, 1.0), (4 * ETA, 1.01))]
     assert judge(smaller, [*tenfold, *pair("deepnorm", 1.0)]).places[0].value == pytest.approx(12.5)
@@ -178,12 +180,12 @@ def test_the_terminal_ranks_the_methods_and_says_whether_two_rates_agree(capsys:
 def test_the_title_is_post_ln_over_deepnorm_at_the_shallowest_and_the_deepest() -> None:
     six = [*seeds("post-ln", 6, 20.0), *seeds("deepnorm", 6, 2.0), *seeds("pre-ln", 6, 500.0)]
     deep = [*seeds("post-ln", 18, 90.0), *seeds("deepnorm", 18, 3.0)]
-    assert slope.title(six) == "Post-LN's update of one SGD step is 10 times DeepNorm's at 6L-6L"
-    assert slope.title([*deep, *six]) == (
+    assert title(six) == "Post-LN's update of one SGD step is 10 times DeepNorm's at 6L-6L"
+    assert title([*deep, *six]) == (
         "Post-LN's update of one SGD step is 10 times DeepNorm's at 6L-6L, 30 times at 18L-18L"
     )
-    assert slope.title(seeds("pre-ln", 6, 1.0)) == slope.title([]) == NOTHING
-    assert slope.PICTURE.described(slope.select(deep)).endswith("Post-LN: 18L-18L 90; DeepNorm: 18L-18L 3.0.")
+    assert title(seeds("pre-ln", 6, 1.0)) == title([]) == NOTHING
+    assert PICTURE.described(slope.frame(deep)).endswith("Post-LN: 18L-18L 90; DeepNorm: 18L-18L 3.0.")
 
 
 NOTHING = "How far one SGD step moves the output, for each unit of learning rate"
@@ -192,9 +194,9 @@ NOTHING = "How far one SGD step moves the output, for each unit of learning rate
 def test_exponents_are_of_the_slope_and_have_no_ceiling() -> None:
     """‖ΔF‖/η is no distance: 10·√(2d) of it is as good as any."""
     made = [step("post-ln", n, 100.0 * n**1.5, ETA) for n in (6, 12, 50)]
-    (line,) = depth_fit.fit(slope.select(made), ceiling=False).itertuples()
+    (line,) = depth_fit.fit(slope.frame(made), ceiling=False).itertuples()
     assert (line.exponent, line.factor) == (pytest.approx(1.5), pytest.approx(100.0))
-    assert depth_fit.fit(slope.select(made)).empty
+    assert depth_fit.fit(slope.frame(made)).empty
 
 
 TRAINING = [plausible(spec(method, 6)) for method in ("post-ln", "deepnorm")]
@@ -210,12 +212,12 @@ def test_single_steps_beside_training_move_no_reference_step_no_matrix_and_no_ot
     assert reference_step(trained(both)) == 16 and matrix(trained(both)) == matrix(TRAINING)
     monkeypatch.setattr(order, "card", lambda figure, frame, source: (figure, frame, figure.title(source)))
     mixed, alone = ({figure: rest for figure, *rest in order.cards(runs)} for runs in (both, TRAINING))
-    assert set(mixed) - set(alone) == {slope.PICTURE} and set(alone) < set(mixed)
-    for figure, (frame, title) in alone.items():
+    assert set(mixed) - set(alone) == {PICTURE} and set(alone) < set(mixed)
+    for figure, (frame, heading) in alone.items():
         pd.testing.assert_frame_equal(mixed[figure][0], frame)
-        assert mixed[figure][1] == title
-    assert set(mixed[slope.PICTURE][0]["run"]) == {made.run_id for made in STEPS}
-    assert mixed[slope.PICTURE][1] == slope.title(STEPS)
+        assert mixed[figure][1] == heading
+    assert set(mixed[PICTURE][0]["run"]) == {made.run_id for made in STEPS}
+    assert mixed[PICTURE][1] == title(STEPS)
 
 
 def test_a_promise_is_an_exponent_of_the_methods_that_promise_none() -> None:
@@ -226,7 +228,7 @@ def test_a_promise_is_an_exponent_of_the_methods_that_promise_none() -> None:
         for depth in (6, 18, 50)
     ]
     grows = "DeepNorm's one-step update grows as N^0.75 (6–50 layers, 0.75 to 0.75 over 2 seeds); GOAL asks for N^0"
-    assert slope.promise(made) == grows and slope.promise(made[:3]) == ""
+    assert promise(made) == grows and promise(made[:3]) == ""
 
 
 def test_a_page_of_single_steps_shows_what_is_known_before_training_and_judges_nothing() -> None:
@@ -235,14 +237,14 @@ def test_a_page_of_single_steps_shows_what_is_known_before_training_and_judges_n
     assert "slope" in shown and shown <= {figure.name for figure in FIGURES if figure.at_start}
     assert 'class="matrix"' not in page and "nothing was trained, so there is no outcome" in page
     assert all(made.run_id in page for made in STEPS)
-    assert headline(STEPS) == f"{slope.title(STEPS)}."
+    assert headline(STEPS) == f"{title(STEPS)}."
     assert text_of(page).index(headline(STEPS)) < text_of(page).index('id="figure-slope"')
-    assert "12 times DeepNorm's at 2L-2L, 30 times at 6L-6L" in slope.title(STEPS)
+    assert "12 times DeepNorm's at 2L-2L, 30 times at 6L-6L" in title(STEPS)
 
 
 def test_a_page_of_training_and_single_steps_opens_as_that_of_the_training_alone() -> None:
     mixed = render([*STEPS, *TRAINING], command="stabkit report")
-    assert headline(TRAINING) in text_of(mixed) and slope.title(STEPS) in text_of(mixed)
+    assert headline(TRAINING) in text_of(mixed) and title(STEPS) in text_of(mixed)
     assert 'class="matrix"' in mixed and "nothing was trained" not in mixed
     assert all(made.run_id in mixed for made in (*STEPS, *TRAINING))
 
@@ -252,7 +254,7 @@ def text_of(page: str) -> str:
 
 
 def test_the_drawing_has_a_point_a_depth_for_every_method() -> None:
-    drawn = slope.PICTURE.drawn(slope.select(STEPS))
+    drawn = PICTURE.drawn(slope.frame(STEPS))
     signs = ("s", "o", *(style.dotted(method)["marker"] for method in methods.KEYS))
     points = [line for axes in drawn.axes for line in axes.lines if line.get_marker() in signs]
     heights = sorted(np.asarray(line.get_ydata()).tolist() for line in points)
@@ -289,7 +291,7 @@ def measured(method: str, rate: float) -> float:
     made = really(method, rate)
     result = train.run(made, TASK)
     assert result.outcome.word == "early" and made.single_step
-    return float(slope.select([run(made, result.records)])["update"].iloc[0])
+    return float(slope.frame([run(made, result.records)])["update"].iloc[0])
 
 
 @pytest.mark.parametrize("method", ["post-ln", "pre-ln", "rezero", "deepnorm"])
@@ -316,4 +318,4 @@ def test_the_slope_is_that_of_a_step_made_by_hand() -> None:
             parameter -= 1e-5 * parameter.grad
         apart = (model(*tensors(probe)[:2])[0] - before).norm(dim=-1)[torch.from_numpy(probe.target_out != 0).t()]
     result = train.run(spec_, TASK)
-    assert slope.select([run(spec_, result.records)])["update"].tolist() == [pytest.approx(float(apart.mean()) / 1e-5)]
+    assert slope.frame([run(spec_, result.records)])["update"].tolist() == [pytest.approx(float(apart.mean()) / 1e-5)]

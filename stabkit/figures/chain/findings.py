@@ -1,4 +1,4 @@
-"""What the curves of `run_curves.py` show, as sentences: a finding where the data support one, else what is drawn."""
+"""What the curves of runs show, as sentences: a finding where the data support one, else what is drawn."""
 
 from __future__ import annotations
 
@@ -10,19 +10,86 @@ import pandas as pd
 
 from stabkit.figures.drawing import curves
 from stabkit.results import share
+from stabkit.results.chain import LATER, SATURATED, START
 from stabkit.results.conditions import Condition, norm_after_sum, output_stack, shown
+from stabkit.results.contrast import contrast
 from stabkit.results.outcome import AT_UNIGRAM
+from stabkit.results.perturbation import laws
 from stabkit.results.readings import centre, update_at
 from stabkit.results.run import Run
 from stabkit.spec import depth_text
-from stabkit.words import listed, several, short
+from stabkit.words import listed, percent, several, short
 
 ORIGINS: Mapping[str, tuple[str, ...]] = {"feed-forward": ("ffn",), "attention": ("self", "cross")}
 """{what stands before a norm: kinds of sub-layers}."""
-WINDOW = (100, 250)
-"""The steps of early training: by then the runs without warm-up have parted."""
-START, LATER = WHENS = "step 0", f"mean of steps {WINDOW[0]}–{WINDOW[1]}"
-"""When the last layer's gradient is read, in the order of the panels."""
+
+
+def farthest(runs: Sequence[Run], frame: pd.DataFrame) -> str:
+    """How much further the farthest method moves than the nearest, at the deepest depth that two of them share."""
+    pair = contrast(runs)
+    if pair is None or pair.alike:
+        return "How far the output moves from its start, step by step"
+    if pair.of_the_way[1] > SATURATED:
+        higher, lower = map(percent, pair.of_the_way)
+        when = f"{pair.step} updates take" if pair.step > 1 else "one update takes"
+        return f"At {pair.where} {when} the output {higher} ({pair.higher}) and {lower} ({pair.lower}) of √(2d) away"
+    return (
+        f"At {pair.where} {pair.higher}'s output moves {short(pair.ratio)} times as far as {pair.lower}'s "
+        f"in {f'{pair.step} updates' if pair.step > 1 else 'the first update'}"
+    )
+
+
+SHORTEST = 3
+"""Steps of a curve of exponents that a title may speak of."""
+
+
+def exponent_range(runs: Sequence[Run], frame: pd.DataFrame) -> str:
+    """The range of the exponent of the method that grows fastest, of curves at least half as long as the longest and
+    of three steps or more."""
+    by = frame.groupby(["label", "panel", "step"], sort=False)["exponent"].agg(["median", "min", "max", "size"])
+    drawn = [rows.reset_index() for _, rows in by.groupby(level=["label", "panel"], sort=False)]
+    least = max([SHORTEST, *(len(rows) / 2 for rows in drawn)])
+    long = [rows for rows in drawn if len(rows) >= least]
+    if not long:
+        return "The exponent of growth with depth, step by step"
+    rows = max(long, key=lambda rows: float(rows["median"].median()))
+    when = f"steps {rows['step'].min()}–{rows['step'].max()}"
+    if rows["size"].max() > 1:
+        when += f" ({rows['min'].min():.2f} to {rows['max'].max():.2f} by seed)"
+    low, high = rows["median"].min(), rows["median"].max()
+    return f"{rows['label'].iloc[0]}'s exponent lies between {low:.2f} and {high:.2f} over {when}"
+
+
+def last_branch(runs: Sequence[Run], frame: pd.DataFrame) -> str:
+    """How much of the output is the last branch's, under the method where it is most and where it is least."""
+    ends = frame[frame["sublayer"] == frame.groupby("run")["sublayer"].transform("max")]
+    last = {str(label): value for label, value in zip(ends["label"], ends["share"], strict=True) if value >= 0}
+    if len(last) < 2:
+        return "What the output consists of"
+    most, least = (pick(last, key=lambda label: last[label]) for pick in (max, min))
+    return (
+        f"At {frame['depth'].iloc[0]} the last branch makes {short(100 * last[most])} % of the output under {most}, "
+        f"{short(100 * last[least])} % under {least}"
+    )
+
+
+def squared_change(runs: Sequence[Run], frame: pd.DataFrame) -> str:
+    """How the change grows with depth under the method where it grows fastest and where slowest, each with its law."""
+    by_label = laws(frame)
+    if len(by_label) < 2:
+        return "How far the output moves when every weight moves a little"
+    most, least = (pick(by_label, key=lambda label: by_label[label][1]) for pick in (max, min))
+    texts = [f"n^{by_label[label][1]:z.1f} under {label} ({by_label[label][0]})" for label in (most, least)]
+    return f"With the number of sub-layers the output's squared change grows as {texts[0]}, as {texts[1]}"
+
+
+def change_alt(frame: pd.DataFrame) -> str:
+    """What the picture shows, for those who do not see it."""
+    grown = [f"{label} n^{exponent:z.2f} {name}" for label, (name, exponent) in laws(frame).items()]
+    law_text = f" Its square over the depths: {'; '.join(grown)}." if grown else ""
+    where = f"by {output_stack(frame['decoder_layers'])} sub-layer"
+    ends = curves.ends(frame, "sublayer", "perturbation", 24)
+    return f"Relative change of the state {where}, logarithmic. At the last: {ends}.{law_text}"
 
 
 def first_update(runs: Sequence[Run], frame: pd.DataFrame) -> str:
@@ -206,7 +273,7 @@ def validation_ends(runs: Sequence[Run], frame: pd.DataFrame) -> str:
 def validation_alt(frame: pd.DataFrame) -> str:
     """What the picture shows, for those who do not see it."""
     unigram = short(float(frame["unigram_loss"].median()), 3)
-    ends = "; ".join(curves.ends(frame, "step", "validation_loss"))
+    ends = curves.ends(frame, "step", "validation_loss")
     return f"Validation loss against the step, one panel per depth; unigram loss {unigram}. At the end: {ends}."
 
 

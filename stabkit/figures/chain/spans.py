@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from stabkit.figures.chain import run_findings
+from stabkit.figures.chain import findings
 from stabkit.results.outcome import AT_UNIGRAM
 from stabkit.results.readings import centre
 from stabkit.words import listed, percent, short
@@ -37,7 +37,7 @@ def update(frame: pd.DataFrame) -> str:
 
 
 def ln_input(frame: pd.DataFrame) -> str:
-    growth = run_findings.growth(frame).set_index(CURVE)["growth"]
+    growth = findings.growth(frame).set_index(CURVE)["growth"]
     told = span(growth.groupby(level=CURVE, sort=False).max(), " times")
     return f"at most {told} their initial length" if told else ""
 
@@ -48,7 +48,7 @@ def lengthened(frame: pd.DataFrame) -> str:
 
 
 def gradient(frame: pd.DataFrame) -> str:
-    ratios = run_findings.ratios(frame)
+    ratios = findings.ratios(frame)
     ratios = ratios[ratios["layers"] > 1]
     told = span(ratios.set_index(CURVE)["ratio"].groupby(level=CURVE, sort=False).min()) if len(ratios) else ""
     return f"the lowest layer's over the top layer's is {told}" if told else ""

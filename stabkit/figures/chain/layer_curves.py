@@ -1,0 +1,358 @@
+"""The curves of runs against the layer, the sub-layer or the depth, one row each: DeepNet Fig. 2(a), 2(b) and 3(d),
+ADMIN's dependency and amplification.
+
+Gradients are ‖∂L/∂θ_layer‖₂ over all parameters of a layer in the training step (probe `grad_norm`), ratios
+‖γ·G(x)‖/‖ω·x‖ (probe `branch_ratio`). A row's title, a finding, is in `findings.py`, what its curves come to in
+`spans.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from stabkit.figures.chain import findings, spans
+from stabkit.figures.curve_rows import Rows, curves_of
+from stabkit.figures.drawing import curves
+from stabkit.figures.drawing.curves import Curves
+from stabkit.figures.picture import Note
+from stabkit.results import perturbation, share
+from stabkit.results.chain import LATER, START, WHENS, WINDOW
+from stabkit.results.conditions import Shown, depth_rank, output_layers, output_stack, shown
+from stabkit.results.run import Run
+
+NO_GRADIENTS = "No run has recorded the gradients of its layers."
+
+
+def _last_gradients(placed: Shown) -> Rows:
+    """A row a layer of the output's stack, at the last recorded step with finite gradients, for the paper shows the
+    vanishing *after* the explosion; beside it the mean over all such steps from 1 on. None of a run without one."""
+    table, sites = placed.run.records.get("grad_norm"), output_layers(placed.run.spec)
+    if table is None or not set(sites) <= set(table.sites):
+        return
+    values = table.select(sites)
+    finite = np.isfinite(values).all(axis=1)
+    if not finite.any():
+        return
+    last = int(np.flatnonzero(finite)[-1])
+    window = finite & (table.steps >= 1)
+    means = values[window].mean(axis=0) if window.any() else values[last]
+    for layer, (norm, mean) in enumerate(zip(values[last], means, strict=True), 1):
+        yield {"step": int(table.steps[last]), "layer": layer, "grad_norm": float(norm), "window_mean": float(mean)}
+
+
+def _over_layers(frame: pd.DataFrame, beside: str = "") -> Curves:
+    return Curves(
+        x="layer",
+        y="grad_norm",
+        x_name=f"{output_stack(frame['decoder_layers'])} layer",
+        y_label="‖∂L/∂θ‖ of the layer",
+        ticks=curves.layer_ticks,
+        beside=beside,
+    )
+
+
+def _at_their_steps(frame: pd.DataFrame) -> pd.DataFrame:
+    """A panel a depth, which names the steps of its curves."""
+    when = {}
+    for depth, steps in frame.groupby("depth", sort=False)["step"]:
+        first, last = steps.min(), steps.max()
+        when[depth] = f"step {first}" if first == last else f"steps {first}–{last}"
+    placed = curves.by_depth(frame)
+    return placed.assign(panel=placed["depth"] + ", " + placed["depth"].map(when).astype(str))
+
+
+GRAD_NORM = curves_of(
+    name="grad_norm",
+    short="Gradient by layer",
+    room="chain",
+    caption="DeepNet Fig. 3(d) (journal version).",
+    see="level, every layer learns; if it falls by decades to the left, the lower layers do not",
+    here=spans.gradient,
+    read=(
+        Note("Layer 1 is the lowest."),
+        Note(
+            "Several seeds: median in a band from the lowest to the highest; thin dotted line: the mean over all "
+            "recorded steps.",
+            ("band",),
+        ),
+        Note("A layer whose gradient is exactly 0 has no point."),
+        Note("✕: diverged, at the last step with finite gradients.", ("diverged",)),
+    ),
+    index="layer",
+    value="grad_norm",
+    columns=("step", "layer", "grad_norm", "window_mean"),
+    rows=_last_gradients,
+    ordered=lambda frame: frame,
+    arranged=_at_their_steps,
+    title=findings.least_gradient,
+    alt=lambda frame: (
+        f"Gradient norm by {output_stack(frame['decoder_layers'])} layer, logarithmic. "
+        f"Lowest over top layer: {findings.gradient_ratios(frame)}."
+    ),
+    none=NO_GRADIENTS,
+    what=lambda frame: _over_layers(frame, beside="window_mean"),
+)
+
+
+def _first_gradients(placed: Shown) -> Rows:
+    """A row a layer of the output's stack at step 0, on the first training batch of its seed."""
+    table, sites = placed.run.records.get("grad_norm"), output_layers(placed.run.spec)
+    if table is not None and set(sites) <= set(table.sites) and len(table.steps):
+        for layer, norm in enumerate(table.select(sites)[0].tolist(), 1):
+            yield {"layer": layer, "grad_norm": norm}
+
+
+GRAD_START = curves_of(
+    name="grad_start",
+    short="Gradient before training",
+    room="chain",
+    caption="DeepNet Fig. 2(a) (journal version), all decoder layers.",
+    see="level before any update; a fall to the left comes from wiring and initialisation alone",
+    here=spans.gradient,
+    read=(Note("One training batch per seed; several seeds: median in a band.", ("band",)),),
+    index="layer",
+    value="grad_norm",
+    at_start=True,
+    columns=("layer", "grad_norm"),
+    rows=_first_gradients,
+    arranged=lambda frame: frame.assign(
+        grad_norm=frame["grad_norm"].where(np.isfinite(frame["grad_norm"].astype(float)))
+    ),
+    title=findings.least_first_gradient,
+    alt=lambda frame: (
+        f"Gradient norm by {output_stack(frame['decoder_layers'])} layer at step 0, logarithmic. "
+        f"Lowest over top layer: {findings.gradient_ratios(frame)}."
+    ),
+    none=NO_GRADIENTS,
+    what=_over_layers,
+)
+
+
+def _top_gradients(placed: Shown) -> Rows:
+    """Two rows: the top layer's at step 0, and its mean over the window of a run without warm-up that reaches its end,
+    where the paper's order of Post-LN and Post-LN-init shows (at the first updates it is the reverse)."""
+    table, sites = placed.run.records.get("grad_norm"), output_layers(placed.run.spec)
+    if table is None or sites[-1] not in table.sites or not len(table.steps):
+        return
+    if placed.run.spec.model.encoder_layers not in (0, len(sites)):
+        return  # unequal stacks of one decoder depth are not one curve
+    norms = table.at(sites[-1])
+    yield {"layers": len(sites), "when": START, "grad_norm": float(norms[0])}
+    inside = (table.steps >= WINDOW[0]) & (table.steps <= WINDOW[1])
+    if placed.run.spec.train.warmup == 0 and table.steps[-1] >= WINDOW[1]:
+        mean = float(norms[inside].mean()) if np.isfinite(norms[inside]).all() else math.nan
+        yield {"layers": len(sites), "when": LATER, "grad_norm": mean}
+
+
+def _by_window(frame: pd.DataFrame) -> pd.DataFrame:
+    """A panel for step 0 and one for the window of steps."""
+    return _in_turn(frame.sort_values("layers", kind="stable")).assign(panel=lambda rows: rows["when"])
+
+
+def _in_turn(frame: pd.DataFrame) -> pd.DataFrame:
+    """Step 0 first."""
+    return frame.sort_values("when", key=lambda column: column.map(WHENS.index), kind="stable")
+
+
+GRAD_LAST = curves_of(
+    name="grad_last",
+    short="Gradient of the last layer",
+    room="chain",
+    caption="DeepNet Fig. 2(b) (journal version).",
+    see="the same at every depth",
+    here=spans.top,
+    read=(
+        Note(
+            "If exploding gradients caused the instability, the unstable method's gradient would be large; the "
+            "paper finds Post-LN-init's larger. Stacks of equal depth, or one stack."
+        ),
+    ),
+    value="grad_norm",
+    columns=("layers", "when", "grad_norm"),
+    rows=_top_gradients,
+    ordered=_in_turn,
+    arranged=_by_window,
+    title=findings.top_gradients,
+    alt=lambda frame: (
+        "Gradient norm of the last layer against depth, logarithmic. "
+        + ". ".join(
+            f"{when}: {curves.ends(rows, 'layers', 'grad_norm')}"
+            for when in reversed(WHENS)
+            if len(rows := frame[frame["when"] == when])
+        )
+        + "."
+    ),
+    none=NO_GRADIENTS,
+    what=lambda frame: Curves(
+        x="layers",
+        y="grad_norm",
+        x_name="layers of the stack",
+        y_label="‖∂L/∂θ‖ of the last layer",
+        ticks=lambda group: sorted(group["layers"].unique()),
+        columns=2,
+        height=3.0,
+    ),
+)
+
+
+def _ratios(placed: Shown) -> Rows:
+    """A row a sub-layer of the decoder (of an encoder without one): at step 0 and at the last recorded step."""
+    table = placed.run.records.get("branch_ratio")
+    if table is not None and len(table.steps):
+        values = table.select(share.output_sites(table.sites))
+        for place, (first, last) in enumerate(zip(values[0].tolist(), values[-1].tolist(), strict=True), 1):
+            yield {"sublayer": place, "branch_ratio": first, "last": last}
+
+
+BRANCH_RATIO = curves_of(
+    name="branch_ratio",
+    short="Branch over shortcut",
+    room="chain",
+    caption="Very Deep Transformers (ADMIN), §3: the two terms of eq. 2. Decoder, step 0.",
+    see="falls like 1/√sub-layer, so that all sub-layers count equally",
+    here=spans.branches,
+    read=(
+        Note(
+            "At 1 a branch is as long as its shortcut: each sub-layer then halves what came before. Where the ratio "
+            "falls like 1/√sub-layer, all sub-layers count equally. Thin dotted: at the last step."
+        ),
+    ),
+    index="sublayer",
+    value="branch_ratio",
+    at_start=True,
+    columns=("sublayer", "branch_ratio", "last"),
+    rows=_ratios,
+    title=findings.sublayers_that_count,
+    alt=lambda frame: (
+        f"Branch over shortcut by {output_stack(frame['decoder_layers'])} sub-layer at step 0, logarithmic. "
+        f"At the last sub-layer: {curves.ends(frame, 'sublayer', 'branch_ratio')}."
+    ),
+    none="No run has recorded its branch ratios.",
+    what=lambda frame: Curves(
+        x="sublayer",
+        y="branch_ratio",
+        x_name=f"{output_stack(frame['decoder_layers'])} sub-layer",
+        y_label="‖γ·G(x)‖ / ‖ω·x‖",
+        beside="last",
+        reference=lambda group: [(1.0, "1: equally long")],
+        grouped=True,
+        ticks=lambda group: curves.layer_ticks(group, "sublayer"),
+    ),
+)
+
+
+LEAST_SHARE = 1e-6
+"""Shares below this are drawn here."""
+
+
+def _deepest(runs: Sequence[Run]) -> list[Run]:
+    """Of each method the deepest model, first condition and seed, that has recorded its branches and shortcuts."""
+    placed = shown(runs)
+    rank = max((depth_rank(each.run.spec) for each in placed), default=None)
+    chosen: dict[str, Run] = {}
+    for each in placed:
+        if depth_rank(each.run.spec) == rank and each.label not in chosen and len(share.dependencies(each.run)):
+            chosen[each.label] = each.run
+    return list(chosen.values())
+
+
+def _shares(placed: Shown) -> Rows:
+    """A row the stack's input, 0, and each sub-layer."""
+    for place, part in enumerate(share.dependencies(placed.run).tolist()):
+        yield {"sublayer": place, "share": part}
+
+
+DEPENDENCY = curves_of(
+    name="dependency",
+    short="Dependency of the output on branches",
+    room="chain",
+    caption=(
+        "Liu et al. 2020 (ADMIN; Very Deep Transformers §3 builds on it), the dependency β_{i,j} of the last sum; "
+        "step 0, one seed."
+    ),
+    see=(
+        "How much of the output's variance each sub-layer of the decoder (or of an encoder-only model) makes; 0 is the "
+        "stack's input. The deepest model."
+    ),
+    read=(
+        Note(
+            "A steep rise to the right: only the last few branches count, each new one displaces the others, and "
+            "changes of the weights are amplified. Level: all branches count. A share below 10⁻⁶ is drawn there."
+        ),
+    ),
+    index="sublayer",
+    value="share",
+    at_start=True,
+    optional=True,
+    columns=("sublayer", "share"),
+    of=_deepest,
+    rows=_shares,
+    arranged=lambda frame: frame.assign(share=frame["share"].clip(lower=LEAST_SHARE)),
+    title=findings.last_branch,
+    alt=lambda frame: (
+        f"Share in the output by {output_stack(frame['decoder_layers'])} sub-layer, logarithmic. "
+        f"Of the last: {curves.ends(frame, 'sublayer', 'share')}."
+    ),
+    none="No run has recorded its branches and shortcuts.",
+    what=lambda frame: Curves(
+        x="sublayer",
+        y="share",
+        x_name=f"{output_stack(frame['decoder_layers'])} sub-layer",
+        x_note=", 0: input",
+        y_label="share of the output's variance",
+        grouped=True,
+        ticks=lambda group: [0, *curves.layer_ticks(group, "sublayer")[1:]],
+        columns=1,
+        height=3.0,
+    ),
+)
+
+
+def _changes(placed: Shown) -> Rows:
+    """A row a sub-layer of the decoder (of the encoder where there is no decoder)."""
+    for place, value in enumerate(perturbation.series(placed.run).tolist(), 1):
+        yield {"sublayer": place, "perturbation": value}
+
+
+def _with_laws(frame: pd.DataFrame) -> pd.DataFrame:
+    frame = curves.by_depth(frame)
+    texts = {label: f"n^{exponent:.2f}, {name}" for label, (name, exponent) in perturbation.laws(frame).items()}
+    return frame.assign(law=[texts.get(label, "") for label in frame["label"]])
+
+
+PERTURBATION = curves_of(
+    name="perturbation",
+    short="Change under a fixed perturbation",
+    room="chain",
+    caption=(
+        "Liu et al. 2020, §4 (amplification effect), with their released plot's perturbation of 10⁻⁴·sign(noise); step "
+        "0."
+    ),
+    see=(
+        "Every weight gets the same small change, before training. Shown: the relative change of the state after each "
+        "sub-layer."
+    ),
+    read=(Note("A method that amplifies weight changes here also amplifies each update of training."),),
+    index="sublayer",
+    value="perturbation",
+    at_start=True,
+    optional=True,
+    columns=("sublayer", "perturbation", "law"),
+    rows=_changes,
+    ordered=_with_laws,
+    title=findings.squared_change,
+    alt=findings.change_alt,
+    none="No run has recorded its perturbation.",
+    what=lambda frame: Curves(
+        x="sublayer",
+        grouped=True,
+        y="perturbation",
+        x_name=f"{output_stack(frame['decoder_layers'])} sub-layer",
+        y_label="‖x(θ+δ) − x(θ)‖ / ‖x(θ)‖",
+        ticks=lambda group: curves.layer_ticks(group, "sublayer"),
+    ),
+)
