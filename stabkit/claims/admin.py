@@ -13,7 +13,7 @@ from statistics import fmean
 import numpy as np
 
 from stabkit.claims.base import (
-    MOST,
+    MOST_RUNS,
     UNWARMED,
     WARMED,
     Claim,
@@ -63,7 +63,7 @@ BEYOND = f"deeper than the paper's {DEEPEST} layers"
 def beyond_admin(cell: ClaimCell) -> str:
     """Without warm-up it is harder: a failure there decides nothing."""
     values = cell.share(trains, ADMIN).values()
-    failed = bool(values) and not MOST.met(fmean(values))
+    failed = bool(values) and not MOST_RUNS.met(fmean(values))
     return _beyond(cell) or (COLD if cell.warmup == 0 and failed else "")
 
 

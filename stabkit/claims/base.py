@@ -57,7 +57,7 @@ def at_most(value: float, reason: str) -> Threshold:
 
 MUCH = at_least(2.0, "stabkit's choice: “much” is two-fold")
 """Of a ratio, wherever a paper says much larger or much smaller."""
-MOST = at_least(0.5, "stabkit's choice: in every seed of up to four seeds, in more than half of five or more")
+MOST_RUNS = at_least(0.5, "stabkit's choice: in every seed of up to four seeds, in more than half of five or more")
 """Of a share: what happens in most runs."""
 
 
@@ -217,7 +217,7 @@ UNWARMED = WARMED.replace("=4000", "=0")
 STEP = f"train.warmup=0 train.lr=1e-05 train.max_tokens=512 {_DE_EN} train.optimizer=sgd {_SIDES} dtype=float64"
 """The default `stabkit slope`'s."""
 
-share_claim = partial(Claim, scale="share", threshold=MOST)
+share_claim = partial(Claim, scale="share", threshold=MOST_RUNS)
 """Says what happens in most runs."""
 ratio_claim = partial(Claim, scale="ratio", tell=times)
 """Compares two sizes; where two digits are too few its `tell` is `closely`."""

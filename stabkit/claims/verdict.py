@@ -34,7 +34,7 @@ def judge(claim: Claim, measured: Any) -> Finding:
     if not places:
         return Finding(claim=claim, verdict="untested", measured="", reason=f"needs {claim.needs}", places=())
     verdict = whole(claim, places)
-    text, reason = _told(claim, verdict, places)
+    text, reason = _summary(claim, verdict, places)
     return Finding(claim=claim, verdict=verdict, measured=text, reason=reason, places=places)
 
 
@@ -190,7 +190,7 @@ def _text(claim: Claim, measurement: Measurement, value: float, low: float, high
     return f"{text}, {measurement.beside}" if measurement.beside else text
 
 
-def _told(claim: Claim, verdict: Verdict, places: Sequence[ClaimPlace]) -> tuple[str, str]:
+def _summary(claim: Claim, verdict: Verdict, places: Sequence[ClaimPlace]) -> tuple[str, str]:
     """(what was measured, why it is not decided) of a whole claim."""
     by = {
         word: [one for one in places if one.verdict == word] for word in ("holds", "fails", "undecided", "out of reach")

@@ -39,7 +39,7 @@ Line = tuple[str, str, NDArray[np.int64], NDArray[np.float64]]
 """(name, panel, updates, values)."""
 
 PROBED = ("run", "panel", "depth", "seed", "x", "value")
-SEEN = ("run", "panel", "x", "value")
+WATCHED_COLUMNS = ("run", "panel", "x", "value")
 """Columns of the frame of a probe, and of a watch."""
 MOST_LINES, MOST_POINTS = 6, 240
 """That one picture of a watch draws of a stack, and that one line has."""
@@ -128,7 +128,7 @@ def _growth(frame: pd.DataFrame) -> str:
     return f"from {short(first)} to {short(last)}{_at_depth(rows)}"
 
 
-def _held(frame: pd.DataFrame) -> str:
+def _information_range(frame: pd.DataFrame) -> str:
     """`from 0.4, 1.1 at its most, to 0.02 at 16 times the rate`."""
     rows = _deepest(frame)
     by_rate = rows.groupby("x")["value"].apply(lambda seeds: geometric(seeds.tolist()))
@@ -187,7 +187,7 @@ OWN: Mapping[Link, Picture[Judged]] = {
             f"only the deepest model. Values that are not finite count as {short(SILENT)}."
         ),
         see="level or rising: the model tells tokens apart at all of these rates",
-        here=_held,
+        here=_information_range,
         read=(
             "Where it drops to 0, every token has the same scores, and the loss is that of knowing only the "
             "frequencies. A curve that drops soon means a rate near its limit; a curve that is low throughout means "
@@ -313,7 +313,7 @@ def _watched(
         see=see,
         here=here,
         read=(Note(read),) if read else (),
-        columns=SEEN,
+        columns=WATCHED_COLUMNS,
         value="value",
         select=lambda watch: _frame(lines(watch)),
         draw=lambda frame: by_update(frame, y_label, limits),
@@ -495,7 +495,7 @@ def _frame(lines: Iterable[Line]) -> pd.DataFrame:
     for name, panel, steps, values in lines:
         for i in thinned(steps):
             rows.append({"run": name, "panel": panel, "x": int(steps[i]), "value": float(values[i])})
-    return pd.DataFrame(rows, columns=list(SEEN))
+    return pd.DataFrame(rows, columns=list(WATCHED_COLUMNS))
 
 
 def thinned(steps: NDArray[np.int64]) -> list[int]:
@@ -584,7 +584,7 @@ def _panels(
     usable = frame[drawable_rows(frame["value"], log=True)]
     if usable.empty:
         return style.empty("Nothing that can be drawn was recorded.")
-    groups, more = style.kept(list(usable.groupby("panel", sort=False)))
+    groups, more = style.drawn_groups(list(usable.groupby("panel", sort=False)))
     figure, panels = style.panels(len(groups), 2 if len(groups) > 1 else 1, 3.0, right=right, more=more)
     low, high = usable["value"].min(), usable["value"].max()
     for value in limits:

@@ -84,7 +84,7 @@ class Picture(Generic[Source]):
         with style.look(axes_grid=self.grid):
             return self.draw(frame) or style.empty(self.none)
 
-    def seen(self, frame: pd.DataFrame) -> str:
+    def what_to_see(self, frame: pd.DataFrame) -> str:
         """What there is to see."""
         if self.here is None:
             return f"{self.see[0].upper()}{self.see[1:]}"

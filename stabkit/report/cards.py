@@ -76,7 +76,7 @@ def card(figure: Picture[Source], frame: pd.DataFrame, made_of: Source, before: 
         title=figure.title(made_of),
         svg=Markup(image),
         alt=figure.described(written),
-        see=figure.seen(written),
+        see=figure.what_to_see(written),
         read=reading(figure.read, frame),
         caption=figure.caption,
         data=packed({"curves": [_across(mark) for mark in marks], "table": None if large else table}),

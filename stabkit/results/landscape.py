@@ -28,7 +28,7 @@ def kind_of(spec: SurfaceSpec) -> Kind:
 
 
 @dataclass(frozen=True, slots=True)
-class Ruler:
+class Normalisation:
     """Whose directions measure a surface."""
 
     donor: str = ""
@@ -67,12 +67,12 @@ class Ruler:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class PlacedSurface:
     """A surface, its run with what places it, and its ruler."""
 
     surface: Surface
     shown: Shown
-    ruler: Ruler
+    ruler: Normalisation
 
     @property
     def how(self) -> str:
@@ -99,11 +99,11 @@ class Landscape:
     runs: Sequence[Run]
     surfaces: Sequence[Surface]
 
-    def seen(self, kind: Kind = "surface") -> list[Seen]:
+    def placed(self, kind: Kind = "surface") -> list[PlacedSurface]:
         """The surfaces of one kind: shallow before deep, ruler by ruler, method by method; a method's own directions
         count under its own ruler and under the one of its name."""
         by_run = {placed.run.run_id: placed for placed in shown(self.runs)}
-        ranked: list[tuple[tuple[int, ...], Seen]] = []
+        ranked: list[tuple[tuple[int, ...], PlacedSurface]] = []
         order = list(by_run)
         for surface in self.surfaces:
             spec = surface.spec
@@ -115,17 +115,19 @@ class Landscape:
             random = kind in ("surface", "cut")
             rulers = []
             if random and not alone and donor in order:
-                rulers.append((1 + order.index(donor), Ruler(by_run[donor].variant, by_run[donor].label)))
+                rulers.append((1 + order.index(donor), Normalisation(by_run[donor].variant, by_run[donor].label)))
             if spec.plane.of is None:
-                rulers.append((0, Ruler(normalised=spec.plane.normalise == "filter")))
+                rulers.append((0, Normalisation(normalised=spec.plane.normalise == "filter")))
             for place, ruler in rulers:
                 rank = (*depth_rank(placed.run.spec), placed.run.spec.seed, place, order.index(spec.origin.run))
-                ranked.append(((*rank, spec.plane.seed), Seen(surface, placed, ruler)))
+                ranked.append(((*rank, spec.plane.seed), PlacedSurface(surface, placed, ruler)))
         return [one for _, one in sorted(ranked, key=lambda item: item[0])]
 
-    def points(self, kind: Kind, columns: Sequence[str], facts: Callable[[Seen], Mapping[str, Any]]) -> pd.DataFrame:
+    def points(
+        self, kind: Kind, columns: Sequence[str], facts: Callable[[PlacedSurface], Mapping[str, Any]]
+    ) -> pd.DataFrame:
         """One row a point of every surface of a kind; `facts` are columns besides those of every frame."""
-        parts = [seen.points().assign(**seen.facts, **facts(seen))[list(columns)] for seen in self.seen(kind)]
+        parts = [seen.points().assign(**seen.facts, **facts(seen))[list(columns)] for seen in self.placed(kind)]
         return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(columns))
 
 

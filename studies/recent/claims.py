@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from stabkit.claims.base import (
-    MOST,
+    MOST_RUNS,
     MUCH,
     Claim,
     ClaimPart,
@@ -212,7 +212,7 @@ CLAIMS: tuple[Claim, ...] = (
         "Chen & Wei 2026 §4, Table 1",
         ("keel", "post-ln"),
         "outcomes of Keel where Post-LN fails in every seed: share of the seeds that train",
-        MOST,
+        MOST_RUNS,
         where_it_fails("keel"),
         **SHARE,
     ),
@@ -279,7 +279,7 @@ CLAIMS: tuple[Claim, ...] = (
         "arXiv 2602.08064, abstract",
         ("siamesenorm", "post-ln"),
         "outcomes of SiameseNorm where Post-LN fails in every seed: share of the seeds that train",
-        MOST,
+        MOST_RUNS,
         where_it_fails("siamesenorm"),
         **SHARE,
     ),

@@ -11,7 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stabkit.claims import EVERY, verdict
-from stabkit.claims.base import MOST, Claim, ClaimPart, Finding, Measurement, Scale, Tell, at_depth, at_least, at_most
+from stabkit.claims.base import (
+    MOST_RUNS,
+    Claim,
+    ClaimPart,
+    Finding,
+    Measurement,
+    Scale,
+    Tell,
+    at_depth,
+    at_least,
+    at_most,
+)
 from stabkit.results.conditions import Condition
 from tests.conftest import examples
 
@@ -22,7 +33,7 @@ CONDITION = Condition((("train.warmup", 0),))
 
 def claim(scale: Scale = "ratio", parts: Sequence[str] = (), **more: object) -> Claim:
     known = {
-        "threshold": MOST if scale == "share" else LIMIT,
+        "threshold": MOST_RUNS if scale == "share" else LIMIT,
         "find": lambda found: found,
         "tell": Tell(lambda v: f"{v:.2f}"),
     }

@@ -33,7 +33,7 @@ from stabkit.report.summary import Summary, summarise
 from stabkit.report.verdict import answer, headline, legend
 from stabkit.results import update_fit as depth_fit
 from stabkit.results.conditions import Condition
-from stabkit.results.landscape import Landscape, Ruler
+from stabkit.results.landscape import Landscape, Normalisation
 from stabkit.results.outcome import Outcome, Risk
 from stabkit.results.own.alarm import Alarm
 from stabkit.results.own.judged import judged
@@ -80,9 +80,9 @@ def reworded(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(base.Spot, "__init__", said)
     longer(recent, "label")
-    whole = Ruler.text.fget
+    whole = Normalisation.text.fget
     assert whole is not None
-    monkeypatch.setattr(Ruler, "text", property(lambda self: f"{whole(self)}{SUFFIX}"))
+    monkeypatch.setattr(Normalisation, "text", property(lambda self: f"{whole(self)}{SUFFIX}"))
     for names in (depth_fit.STACKS, chain_order.LINKS, links.NAMES, links.UNLIKE, links.UNITS):
         for key in list(names):
             monkeypatch.setitem(names, key, f"{names[key]}{SUFFIX}")  # type: ignore[index]

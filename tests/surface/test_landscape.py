@@ -20,7 +20,7 @@ from stabkit.figures.surfaces import cuts
 from stabkit.figures.surfaces import landscape as picture
 from stabkit.report.cards import card
 from stabkit.results import surface as specs
-from stabkit.results.landscape import Landscape, Ruler, kind_of
+from stabkit.results.landscape import Landscape, Normalisation, kind_of
 from stabkit.results.run import Run
 from stabkit.results.surface import Surface, SurfaceSpec
 from stabkit.running import plan, surfaces, work
@@ -86,10 +86,10 @@ def test_three_rulers_are_four_planes_and_every_direction_seed_has_its_cuts(exam
     runs, surfaces = example
     kinds = [(len(s.spec.b) == 1, s.spec.path) for s in surfaces]
     assert (kinds.count((False, False)), kinds.count((True, False)), kinds.count((False, True))) == (4, 8, 2)
-    seen = Landscape(runs, surfaces).seen()
+    seen = Landscape(runs, surfaces).placed()
     assert [(one.ruler.text, one.shown.label) for one in seen] == [
         (ruler, label)
-        for ruler in (Ruler().text, "Post-LN's directions for both", "DeepNorm's directions for both")
+        for ruler in (Normalisation().text, "Post-LN's directions for both", "DeepNorm's directions for both")
         for label in ("Post-LN", "DeepNorm")
     ]
 
@@ -246,7 +246,7 @@ def test_the_frames_hold_every_point_and_the_title_tells_each_share(example) -> 
     runs, surfaces = example
     frame = picture.select(Landscape(runs, surfaces))
     assert len(frame) == 6 * 9
-    assert set(frame["ruler"]) == {seen.ruler for seen in Landscape(runs, surfaces).seen()}
+    assert set(frame["ruler"]) == {seen.ruler for seen in Landscape(runs, surfaces).placed()}
     shares = []
     for run in runs:
         own = [
@@ -280,7 +280,11 @@ ROUGH, OWN_ONLY = "Post-LN's loss surface ", "is rougher than DeepNorm's at its 
 )  # fmt: skip
 def test_whose_surface_is_rougher_is_said_with_the_scale_that_shows_it(own, first, second, said) -> None:
     def table(seeds: int = 1) -> pd.DataFrame:
-        rulers = {Ruler(): own, Ruler("post-ln", "Post-LN"): first, Ruler("deepnorm", "DeepNorm"): second}
+        rulers = {
+            Normalisation(): own,
+            Normalisation("post-ln", "Post-LN"): first,
+            Normalisation("deepnorm", "DeepNorm"): second,
+        }
         return pd.DataFrame(
             [
                 {"ruler": ruler, "seed": seed, "label": label, "negative": share}

@@ -96,7 +96,7 @@ def largest_ln_input(run: Run) -> float:
     return float(ln_inputs(run).max())
 
 
-def told_ln_inputs(cell: ClaimCell) -> str:
+def ln_inputs_text(cell: ClaimCell) -> str:
     """`3.1 √d against 1.2 √d; 2.9 √d before any update`."""
     ours, theirs = (centre(cell.values(method, largest_ln_input).values()) for method in (P, INIT))
     start = centre(cell.values(P, lambda run: float(ln_inputs(run)[0])).values())
@@ -238,7 +238,7 @@ CLAIMS: tuple[Claim, ...] = (
         "for comparison Post-LN's before any update, which is already large",
         threshold=at_least(LARGER, "stabkit's choice: a quarter larger than the figure's proper initialisation"),
         tell=closely,
-        find=followed(largest_ln_input, LARGER, P, INIT, beside=told_ln_inputs),
+        find=followed(largest_ln_input, LARGER, P, INIT, beside=ln_inputs_text),
         spread={UNWARMED: {"18x18": 0.009833}},
         needs="Post-LN and Post-LN-init without warm-up at 18 layers or more",
         command=NO_WARMUP,

@@ -16,7 +16,7 @@ from statistics import fmean, median
 from stabkit.claims.base import UNWARMED, Claim, Measurement, Spot, at_depth, at_least, at_most, points, share_claim
 from stabkit.claims.evidence import JUDGED, known, measured
 from stabkit.results.conditions import method_label
-from stabkit.results.landscape import Landscape, Ruler, Seen
+from stabkit.results.landscape import Landscape, Normalisation, PlacedSurface
 from stabkit.results.readings import centre
 from stabkit.results.run import Run
 from stabkit.spec import depth_text
@@ -25,7 +25,7 @@ from stabkit.words import percent, short
 
 P, D = "post-ln", "deepnorm"
 Find = Callable[[Landscape], list[Measurement]]
-Planes = dict[tuple[int, int], dict[str, dict[int, list[Seen]]]]
+Planes = dict[tuple[int, int], dict[str, dict[int, list[PlacedSurface]]]]
 """{depth: {method: {seed: surfaces}}}"""
 DEPTHS = "stabkit landscape --depths 6,18,50 --path hao"
 
@@ -35,11 +35,11 @@ def _ends(drawn: Landscape) -> dict[str, object]:
     return {run.run_id: run.outcome.steps for run in drawn.runs}
 
 
-def _cuts(drawn: Landscape) -> Iterator[tuple[Ruler, Planes]]:
+def _cuts(drawn: Landscape) -> Iterator[tuple[Normalisation, Planes]]:
     """(ruler, its cuts): filter-normalised, around the weights at the end of training, as Fig. 1 has them."""
     ends = _ends(drawn)
-    held: dict[Ruler, Planes] = {}
-    for seen in drawn.seen("cut"):
+    held: dict[Normalisation, Planes] = {}
+    for seen in drawn.placed("cut"):
         spec = seen.surface.spec
         if spec.plane.normalise == "filter" and ends.get(spec.origin.run) == spec.origin.step:
             planes = held.setdefault(seen.ruler, {})
@@ -47,23 +47,23 @@ def _cuts(drawn: Landscape) -> Iterator[tuple[Ruler, Planes]]:
     yield from held.items()
 
 
-def _put(planes: Planes, seen: Seen) -> None:
+def _put(planes: Planes, seen: PlacedSurface) -> None:
     by = planes.setdefault(seen.shown.shape, {}).setdefault(seen.shown.variant, {})
     by.setdefault(seen.shown.run.spec.seed, []).append(seen)
 
 
-def _share(surfaces: Sequence[Seen]) -> float:
+def _share(surfaces: Sequence[PlacedSurface]) -> float:
     """Of negative curvature, the mean over directions: a difference of means is the mean of the pairs' differences."""
     return fmean(roughness.negative_curvature(one.surface.loss) for one in surfaces)
 
 
-def _told(by: dict[int, list[Seen]]) -> str:
+def _roughness_text(by: dict[int, list[PlacedSurface]]) -> str:
     """`16%, roughness 0.15`: medians over the seeds."""
     rough = centre(roughness.roughness(one.surface.loss) for each in by.values() for one in each)
     return f"{percent(median(map(_share, by.values())))}, roughness {short(rough)}"
 
 
-def _runs(by: dict[int, list[Seen]]) -> list[Run]:
+def _runs(by: dict[int, list[PlacedSurface]]) -> list[Run]:
     return [one.shown.run for each in by.values() for one in each]
 
 
@@ -80,7 +80,7 @@ def smoother(has_own: bool) -> Find:
                     by_seed = {seed: _share(ours[seed]) - _share(theirs[seed]) for seed in ours if seed in theirs}
                     count = len(next(iter(ours.values())))
                     name = f"{count} directions" if count > 1 else "one direction"
-                    beside = f"{_told(ours)} against {_told(theirs)}, {name}"
+                    beside = f"{_roughness_text(ours)} against {_roughness_text(theirs)}, {name}"
                     donor = [] if has_own else [Spot(f"directions-of-{ruler.donor}", ruler.text)]
                     measurements.append(measured(_runs(ours), known(by_seed), at_depth(*shape), *donor, beside=beside))
         return measurements
@@ -93,14 +93,14 @@ def over_depths(method: str, number_of: Callable[[list[float]], float]) -> Find:
 
     def find(drawn: Landscape) -> list[Measurement]:
         planes: Planes = {}
-        for seen in drawn.seen("path"):
+        for seen in drawn.placed("path"):
             _put(planes, seen)
         line = {shape: by[method] for shape, by in planes.items() if method in by}
         if len(line) < 2:
             return []
         shared = set.intersection(*(set(by) for by in line.values()))
         values = {seed: number_of([_share(by[seed]) for by in line.values()]) for seed in sorted(shared)}
-        beside = "; ".join(f"{depth_text(*shape)} {_told(by)}" for shape, by in line.items())
+        beside = "; ".join(f"{depth_text(*shape)} {_roughness_text(by)}" for shape, by in line.items())
         ends = [at_depth(*shape) for shape in [*line][:: len(line) - 1]]
         where = Spot("-to-".join(end.key for end in ends), " to ".join(end.text for end in ends))
         return [measured(_runs(next(iter(line.values()))), known(values), where, beside=beside)]
@@ -111,7 +111,7 @@ def over_depths(method: str, number_of: Callable[[list[float]], float]) -> Find:
 def local_optimum(drawn: Landscape) -> list[Measurement]:
     """Is Post-LN stuck by the rule of all pages where DeepNorm trains, at the runs whose surfaces are drawn?"""
     held: dict[tuple[int, int], dict[int, dict[str, Run]]] = {}
-    for seen in drawn.seen("surface"):
+    for seen in drawn.placed("surface"):
         by_seed = held.setdefault(seen.shown.shape, {}).setdefault(seen.shown.run.spec.seed, {})
         by_seed[seen.shown.variant] = seen.shown.run
     measurements = []

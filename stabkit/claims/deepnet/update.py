@@ -175,14 +175,14 @@ def smooth_init(runs: Sequence[Run]) -> list[Measurement]:
 _later = mean_over("update", lambda run: "state@step", 50, 100)
 
 
-def kept(run: Run) -> float:
+def later_share(run: Run) -> float:
     """The size of an update from step 50 on over that of the first."""
     return over(_later(run), at("update", "state@step", 1)(run))
 
 
-def told_standstill(cell: ClaimCell) -> str:
+def standstill_text(cell: ClaimCell) -> str:
     """`0.02 an update, Post-LN-init 0.9, 0.3 an update`."""
-    other = [_middle(cell.values(INIT, number)) for number in (kept, _later)]
+    other = [_middle(cell.values(INIT, number)) for number in (later_share, _later)]
     init = f"{cell.label(INIT)} {other[0]}, {other[1]} per update" if cell.of(INIT) else ""
     return listed(f"{_middle(cell.values(P, _later))} per update", init)
 
@@ -311,7 +311,7 @@ CLAIMS: tuple[Claim, ...] = (
         "comparison Post-LN-init, which trains",
         threshold=at_most(0.1, "stabkit's choice: “hardly” is a tenth of its first update"),
         tell=Tell(unit="of its first"),
-        find=numbers(kept, P, where=cold_and_deep, beside=told_standstill),
+        find=numbers(later_share, P, where=cold_and_deep, beside=standstill_text),
         spread={UNWARMED: {"18x18": 0.3942}},
         needs="Post-LN without warm-up at 18 layers or more, 100 steps",
         command=NO_WARMUP,

@@ -102,7 +102,7 @@ def ls(*, json: bool) -> None:
 def run(params: Mapping[str, Any], command: str) -> None:
     """`paper ITEM…`: plan, run, one page, rewritten after every item."""
     limit = ranges.duration("--budget", str(params["budget"]))
-    chosen = wanted(params["items"])
+    chosen = items_of(params["items"])
     asked: dict[str, tuple[Asked, Part]] = {}
     refused: list[Part] = []
     for item in chosen:
@@ -227,7 +227,7 @@ REPLACED = ("depths", "steps", "seeds")
 """Options of `paper` that replace those of its items' commands: a smaller, or a larger, version of all."""
 
 
-def wanted(names: Sequence[str]) -> list[Item]:
+def items_of(names: Sequence[str]) -> list[Item]:
     """The items named; `all` is every one of the papers. Raises UsageError with the nearest name."""
     items: dict[str, Item] = {}
     for name in names:
@@ -270,5 +270,5 @@ def _name(params: Mapping[str, Any]) -> str:
     words = [*params["items"], *(f"{name}={params[name]}" for name in (*REPLACED, "data", "source", "target", "vocab"))]
     names = params["items"] if len(params["items"]) <= 3 else [f"{len(params['items'])}-items"]
     name = "-".join(["paper", *names, hashlib.sha256(chr(10).join(words).encode()).hexdigest()[:4]])
-    several = len(wanted(params["items"])) > 1
+    several = len(items_of(params["items"])) > 1
     return f"{name}/index.html" if several else f"{name}.html"

@@ -25,7 +25,7 @@ from stabkit.results.readings import centre
 from stabkit.results.run import Run
 from stabkit.words import short
 
-MOST = 8
+MOST_PLANES = 8
 """Planes drawn; the frame holds all."""
 CELL, HEAD, FOOT, LABEL, COLUMN_COUNT = 0.34, 0.32, 0.22, 0.2, 3
 """Inches: a cell's height, above a panel, its ticks below, their label; panels side by side."""
@@ -79,7 +79,7 @@ def alt(frame: pd.DataFrame) -> str:
 
 def draw(frame: pd.DataFrame) -> Figure:
     """Six panels a plane: five numbers of the chain, and the outcomes."""
-    planes = scales.groups(frame)[:MOST]
+    planes = scales.groups(frame)[:MOST_PLANES]
     together = pd.concat([group for _, group in planes])
     heights = [HEAD + FOOT + CELL * group["beta_scale"].nunique() for _, group in planes]
     beside = 0.28 + LABEL  # the plane's name above, the label of its factors below

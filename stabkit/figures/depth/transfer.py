@@ -88,7 +88,7 @@ def alt(frame: pd.DataFrame) -> str:
 
 def draw(frame: pd.DataFrame) -> Figure:
     """A panel a case."""
-    groups, more = style.kept(list(frame.groupby("panel", sort=False)))
+    groups, more = style.drawn_groups(list(frame.groupby("panel", sort=False)))
     sizes = sorted(set(frame["size"]))
     figure, panels = style.panels(len(groups), 2 if len(groups) > 1 else 1, 3.2, legend=1, more=more)
     ends = frame["lr"].min() / 1.3, frame["lr"].max() * 1.3

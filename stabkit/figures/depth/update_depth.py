@@ -60,7 +60,7 @@ def _layers(lines: pd.DataFrame) -> str:
     return f"{layers}, {'one seed' if seeds == 1 else f'{seeds} seeds'}"
 
 
-MOST_TOLD = 6
+MOST_EXPONENTS = 6
 """Exponents under a picture."""
 
 
@@ -70,7 +70,7 @@ def exponents(frame: pd.DataFrame, *, ceiling: bool = True) -> str:
     lines = fit(frame, ceiling=ceiling).sort_values("exponent", kind="stable")
     lines = pd.concat([lines[lines["variant"].isin(PAIR)], lines[~lines["variant"].isin(PAIR)]])
     told = [f"{listed(line.label, line.condition)} as N^{line.exponent:.2f}" for line in lines.itertuples()]
-    many = [*told[:MOST_TOLD], f"{len(told) - MOST_TOLD} more"] if len(told) > MOST_TOLD else told
+    many = [*told[:MOST_EXPONENTS], f"{len(told) - MOST_EXPONENTS} more"] if len(told) > MOST_EXPONENTS else told
     return ", ".join(many).replace("N^-", "N^−")
 
 
@@ -96,7 +96,7 @@ def against_depth(frame: pd.DataFrame, y_label: str, *, ceiling: bool) -> Figure
         finite = frame[points.drawable_rows(frame["update"], log=True)]
         if finite.empty:
             return None
-        groups, more = style.kept(list(frame.groupby("condition", sort=False)))
+        groups, more = style.drawn_groups(list(frame.groupby("condition", sort=False)))
         columns = 2 if len(groups) > 1 and frame["label"].str.len().max() <= 20 else 1  # legends stand beside panels
         titles = [lettering.wrapped(str(condition), width=64) for condition, _ in groups]
         crowded = frame["method"].nunique() > MOST_IN_COLOUR

@@ -134,7 +134,7 @@ def draw(frame: pd.DataFrame, what: Curves) -> Figure | None:
     if seen.empty:
         return None
     strokes = what.strokes(frame)
-    groups, more = style.kept(list(frame.groupby(list(strokes.panels), sort=False)))
+    groups, more = style.drawn_groups(list(frame.groupby(list(strokes.panels), sort=False)))
     titles = [lettering.wrapped(*(str(text) for text in key)) for key, _ in groups]
     labels = [lettering.safe(str(text), what.names) for text in (*frame["label"].unique(), *strokes.named)]
     longest = max(map(len, labels))

@@ -114,7 +114,7 @@ def depth_line(place: int, count: int) -> dict[str, Any]:
     return {"linestyle": DASHES[-1 - min(count - 1 - place, len(DASHES) - 1)], "linewidth": 0.9 + 1.1 * share}
 
 
-def kept(groups: Sequence[Group]) -> tuple[list[Group], int]:
+def drawn_groups(groups: Sequence[Group]) -> tuple[list[Group], int]:
     """The panels to draw, the first and the last among them, and how many are left out."""
     if len(groups) <= MOST_PANELS:
         return list(groups), 0

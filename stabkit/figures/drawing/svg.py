@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from stabkit.figures.drawing import style
 from stabkit.storage.folder import write_file
 
-MOST = 1e300
+LARGEST = 1e300
 """Beyond it three digits may round to infinity."""
 PAGE = {"svg_fonttype": "none", "savefig_facecolor": "none"}
 _NUMBER = re.compile(r"-?\d+\.\d+")
@@ -86,7 +86,7 @@ def _points(figure: Figure, line: Line2D, values: list[list[float]] | None) -> d
     measured = data if values is None else np.asarray(values, dtype=float).reshape(len(data), 2)
     where = line.get_transform().transform(data) * (72 / figure.dpi)
     where[:, 1] = figure.get_figheight() * 72 - where[:, 1]
-    kept = np.flatnonzero(np.isfinite(where).all(axis=1) & (np.abs(measured) <= MOST).all(axis=1))
+    kept = np.flatnonzero(np.isfinite(where).all(axis=1) & (np.abs(measured) <= LARGEST).all(axis=1))
     kept = kept[_apart(where[kept])]
     return {
         "p": [[round(float(x), 1), round(float(y), 1)] for x, y in where[kept]],

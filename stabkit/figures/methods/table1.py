@@ -24,7 +24,7 @@ from stabkit.results.run import Run
 from stabkit.words import listed, several, short
 
 COLUMNS = (*FACTS, "group", "steps", "unigram_loss", "validation_loss")
-ROW, HEAD, LABEL, MOST = 0.36, 0.62, 1.55, 6
+ROW, HEAD, LABEL, MOST_COLUMNS = 0.36, 0.62, 1.55, 6
 """Inches: a row, what stands over and under the rows, the methods' names; conditions drawn, the frame holds all."""
 
 
@@ -102,7 +102,7 @@ def alt(frame: pd.DataFrame) -> str:
 
 def draw(frame: pd.DataFrame) -> Figure:
     """A grid a condition."""
-    panels = list(frame.groupby("condition", sort=False))[:MOST]
+    panels = list(frame.groupby("condition", sort=False))[:MOST_COLUMNS]
     heights = [_height(group) for _, group in panels]
     tall = sum(heights)
     figure = Figure(figsize=(style.WIDTH, tall))

@@ -66,7 +66,7 @@ def draw(frame: pd.DataFrame) -> Figure:
     """A panel a depth, seed and ruler; methods by colour."""
     if not np.isfinite(frame["loss"].astype(float)).any():
         return style.empty("No cut has a finite loss.")
-    groups, more = style.kept(list(frame.groupby(["depth", "seed", "ruler"], sort=False)))
+    groups, more = style.drawn_groups(list(frame.groupby(["depth", "seed", "ruler"], sort=False)))
     many = frame["seed"].nunique() > 1
     titles = [lettering.wrapped(listed(d, f"seed {s}" if many else ""), str(r)) for (d, s, r), _ in groups]
     figure, all_axes = style.panels(len(groups), 3, 3.2, titles=max(map(len, titles)), legend=0, more=more)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from stabkit.figures.drawing import lettering, style
 from stabkit.figures.picture import Note, Picture
 from stabkit.results.conditions import FACTS
-from stabkit.results.landscape import Landscape, Ruler
+from stabkit.results.landscape import Landscape, Normalisation
 from stabkit.surface import roughness
 from stabkit.words import listed, percent, short
 
@@ -101,7 +101,7 @@ def deepest(table: pd.DataFrame) -> tuple[str, pd.DataFrame]:
 def rougher(table: pd.DataFrame, first: str, second: str) -> str:
     """`Post-LN's loss surface is rougher at its own scale, not at DeepNorm's`: by the share of negative curvature, by
     ROUGHER or more in the median over seeds, and more in every seed."""
-    rulers: list[Ruler] = list(dict.fromkeys(table["ruler"]))
+    rulers: list[Normalisation] = list(dict.fromkeys(table["ruler"]))
     more = {ruler: _apart(table[table["ruler"] == ruler], first, second) for ruler in rulers}
     own = next((apart for ruler, apart in more.items() if ruler.own), [])
     if own and max(own) < 0:
@@ -122,7 +122,9 @@ def rougher(table: pd.DataFrame, first: str, second: str) -> str:
     return sentences.get(at, f"Whether {whose} is rougher than {second}'s depends on the scale")
 
 
-def _not_clear(table: pd.DataFrame, more: Mapping[Ruler, Sequence[float]], whose: str, first: str, second: str) -> str:
+def _not_clear(
+    table: pd.DataFrame, more: Mapping[Normalisation, Sequence[float]], whose: str, first: str, second: str
+) -> str:
     """No ruler has ROUGHER more: no difference, or one that is too small to be said, with the shares where it is
     largest."""
     most = max((ruler for ruler, apart in more.items() if apart), key=lambda ruler: abs(float(np.median(more[ruler]))))

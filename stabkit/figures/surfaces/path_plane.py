@@ -28,7 +28,7 @@ COLUMNS = (*FACTS, "what", "a", "b", "loss", "step", "projected", "outside", "ex
 def select(drawn: Landscape) -> pd.DataFrame:
     """One row a point of the plane, and one a snapshot."""
     parts = []
-    for seen in drawn.seen("path"):
+    for seen in drawn.placed("path"):
         surface = seen.surface
         plane = seen.points().assign(what="plane")
         path = pd.DataFrame({"what": "path", **{name: surface.path[name] for name in PATH}})
@@ -40,14 +40,14 @@ def select(drawn: Landscape) -> pd.DataFrame:
 
 def title(drawn: Landscape) -> str:
     """How much of the paths their planes hold."""
-    shares = [share for _, share in held(select(drawn))]
+    shares = [share for _, share in in_plane(select(drawn))]
     if not shares:
         return "The path of training"
     low, high = f"{min(shares):.1%}", f"{max(shares):.1%}"
     return f"Each plane holds {low if low == high else f'{low} to {high}'} of its path of training"
 
 
-def held(frame: pd.DataFrame) -> list[tuple[str, float]]:
+def in_plane(frame: pd.DataFrame) -> list[tuple[str, float]]:
     """(`Post-LN 18L-18L, seed 0`, the share of its path that lies in its plane)."""
     many = frame["seed"].nunique() > 1
     return [
@@ -60,7 +60,7 @@ def held(frame: pd.DataFrame) -> list[tuple[str, float]]:
 
 
 def here(frame: pd.DataFrame) -> str:
-    return ", ".join(f"{name} {share:.1%}" for name, share in held(frame)[:12])
+    return ", ".join(f"{name} {share:.1%}" for name, share in in_plane(frame)[:12])
 
 
 def alt(frame: pd.DataFrame) -> str:

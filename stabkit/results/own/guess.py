@@ -16,7 +16,7 @@ from typing import Any
 
 FAR = 2.0
 """Nats above a uniform guess: scores of a standard deviation of 2."""
-LIKE = 0.3
+ALIKE = 0.3
 """How far a loss may be from the cost, over what the cost is above a uniform guess."""
 WIDE = 1.5
 """Times 1/√d from which a head's standard deviation is named as the cause."""
@@ -45,7 +45,7 @@ class Guess:
             return ""
         if math.isnan(loss):
             said = f"the initial scores cost {self.cost:.3g} nats, averaged over all labels"
-        elif loss > self.uniform + FAR and abs(loss - self.cost) <= LIKE * above + 0.25:
+        elif loss > self.uniform + FAR and abs(loss - self.cost) <= ALIKE * above + 0.25:
             said = f"the loss at the start is {loss:.3g}"
         else:
             return ""
