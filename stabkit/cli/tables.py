@@ -101,7 +101,7 @@ def last(summary: Summary, page: Path, following: str) -> None:
     """What stays on the screen: the sentence that answers, how the papers' claims come out, the page, the next command
     worth typing."""
     console.say()
-    if said := summary.answer or summary.headline:
+    if said := summary.answer or summary.instead:
         console.paragraph(said)
     several = len({run.spec.seed for run in summary.runs}) > 1
     if several and (counts := counted(summary.claims)):

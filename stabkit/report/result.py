@@ -140,7 +140,7 @@ class SweepResult(_Answered):
     @property
     def verdict(self) -> str:
         """One sentence: which methods train where."""
-        return self.summary.answer or self.summary.headline
+        return self.summary.answer or self.summary.instead
 
     @cached_property
     def page(self) -> Path:

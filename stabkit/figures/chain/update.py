@@ -19,13 +19,11 @@ from stabkit.figures.drawing import lettering, style
 from stabkit.figures.drawing.line_ends import End, label_ends
 from stabkit.figures.picture import Note, Picture, RunPicture
 from stabkit.results import points
-from stabkit.results.chain import SATURATED
 from stabkit.results.conditions import FACTS, Shown, shown
-from stabkit.results.contrast import contrast
 from stabkit.results.once import once
-from stabkit.results.readings import series
+from stabkit.results.readings import centre, reference_step, series
 from stabkit.results.run import Run
-from stabkit.words import listed, percent, short
+from stabkit.words import listed, short, updates
 
 HEIGHT, LINE = 2.7, 0.18
 """Inches: a row of panels; what a name beside a line needs, generously, as a panel is shorter than its row."""
@@ -49,18 +47,19 @@ def readings(placed: Shown) -> Iterator[dict[str, Any]]:
 
 
 def title(runs: Sequence[Run]) -> str:
-    """How much further the farthest method moves than the nearest, at the deepest depth that two of them share."""
-    pair = contrast(runs)
-    if pair is None or pair.alike:
-        return "How far the output moves from its start, step by step"
-    if pair.of_the_way[1] > SATURATED:
-        higher, lower = map(percent, pair.of_the_way)
-        when = f"{pair.step} updates take" if pair.step > 1 else "one update takes"
-        return f"At {pair.where} {when} the output {higher} ({pair.higher}) and {lower} ({pair.lower}) of √(2d) away"
-    return (
-        f"At {pair.where} {pair.higher}'s output moves {short(pair.ratio)} times as far as {pair.lower}'s "
-        f"in {f'{pair.step} updates' if pair.step > 1 else 'the first update'}"
-    )
+    """How far the output of the farthest and of the nearest method is at the deepest depth that two of them share."""
+    step = reference_step(runs)
+    frame = select(runs)
+    frame = frame[(frame["step"] == step) & points.drawable_rows(frame["update"], log=True)]
+    order = ["encoder_layers", "decoder_layers"]
+    frame = frame.assign(total=frame[order].sum(axis=1)).sort_values(["total", *order], kind="stable", ascending=False)
+    for (depth, condition), rows in frame.groupby(["depth", "condition"], sort=False):
+        moved = sorted((centre(own), str(label)) for label, own in rows.groupby("label", sort=False)["update"])
+        if len(moved) > 1:
+            where = f"{depth} ({condition})" if condition else depth
+            ends = " to ".join(f"{short(value)} ({label})" for value, label in (moved[-1], moved[0]))
+            return f"At {where} the output moves by {ends} in {updates(step)}"
+    return "How far the output moves from its start, step by step"
 
 
 def alt(frame: pd.DataFrame) -> str:

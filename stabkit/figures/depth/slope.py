@@ -17,8 +17,7 @@ from matplotlib.figure import Figure
 
 from stabkit.figures.depth import update_depth
 from stabkit.figures.picture import Note, Picture, RunPicture
-from stabkit.results.conditions import MOST_IN_COLOUR, method_label
-from stabkit.results.contrast import PAIR
+from stabkit.results.conditions import MOST_IN_COLOUR, PAIR, method_label
 from stabkit.results.once import once
 from stabkit.results.readings import centre
 from stabkit.results.run import Run

@@ -24,8 +24,7 @@ from stabkit.figures.drawing import lettering, style
 from stabkit.figures.drawing.line_ends import label_ends, last_read
 from stabkit.figures.picture import Note, Picture, RunPicture
 from stabkit.results import points, theorem
-from stabkit.results.conditions import FACTS, MOST_IN_COLOUR, ends_in_norm, shown
-from stabkit.results.contrast import PAIR
+from stabkit.results.conditions import FACTS, MOST_IN_COLOUR, PAIR, ends_in_norm, shown
 from stabkit.results.once import once
 from stabkit.results.readings import centre, reference_step, series
 from stabkit.results.run import Run

@@ -10,6 +10,8 @@ from stabkit.results.conditions import Condition
 from stabkit.results.forecast.measured import UPDATES
 from stabkit.results.forecast.model import UNSEEN, WARMUP
 from stabkit.results.outcome import NEAR
+from stabkit.results.run import Run
+from stabkit.spec import RunSpec
 from stabkit.words import axis_words, fitting, listed, scientific, several
 
 VERBS = {
@@ -102,6 +104,20 @@ def in_short(verdicts: Matrix) -> str:
         f"{at}, of {of} {kind}, {', '.join(counted)}.",
         f"{at} {counted[0]} of {of}.",
     )
+
+
+def instead(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]] = ()) -> str:
+    """What runs say of which no cell has a verdict or a forecast."""
+    if not runs:
+        return f"No run has a result: all {len(failed)} failed." if failed else "No run has a result yet."
+    if all(run.spec.single_step for run in runs):
+        from stabkit.figures.depth import slope  # it needs pandas, which the terminal's table does not
+
+        first, *more = slope.clauses(runs)
+        return f"{'; '.join([first, *filter(None, [slope.promise(runs)]), *more])}."
+    if all(run.spec.train.steps == 0 for run in runs):
+        return "No update was made: these are measurements of untrained models."
+    return f"No run has a verdict or a forecast: a forecast needs the records of {UPDATES} updates, a verdict more."
 
 
 def _lost(rows: Sequence[VerdictRow]) -> bool:
