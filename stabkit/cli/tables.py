@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rich.text import Text
+
 from stabkit.cli import console
 from stabkit.report.html import counted
 from stabkit.report.verdict import legend
@@ -75,7 +77,7 @@ def verdict(summary: Summary) -> None:
         (
             row.label,
             *((row.condition.text,) if verdicts.has_conditions else ()),
-            *(console.Styled("\n".join(filter(None, _lines(cell))), _colour(cell)) for cell in row.cells),
+            *(Text("\n".join(filter(None, _lines(cell))), _colour(cell)) for cell in row.cells),
         )
         for row in verdicts.rows
     ]
