@@ -11,7 +11,7 @@ import textwrap
 import unicodedata
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from functools import partial
 from typing import Any, TextIO, cast
 
 from rich.box import HEAVY_HEAD
@@ -19,6 +19,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 
 def plain(text: object) -> str:
@@ -29,29 +30,35 @@ def plain(text: object) -> str:
 
 def error(message: object) -> None:
     """The one red line that a failed command ends with."""
-    err().print(f"[bold red]error:[/] {escape(plain(message))}", soft_wrap=True, highlight=False)
+    _line(err(), "[bold red]error:[/] ", message)
 
 
 def warn(message: object) -> None:
     """One yellow line."""
-    err().print(f"[yellow]warning:[/] {escape(plain(message))}", soft_wrap=True, highlight=False)
+    _line(err(), "[yellow]warning:[/] ", message)
 
 
 def note(message: object) -> None:
     """One line about what is going on, beside the result."""
-    err().print(escape(plain(message)), soft_wrap=True, highlight=False)
+    _line(err(), "", message)
 
 
 def say(message: object = "") -> None:
     """One line of the result."""
-    _out().print(escape(plain(message)), soft_wrap=True, highlight=False)
+    _line(_out(), "", message)
+
+
+def _line(console: Console, before: str, message: object) -> None:
+    console.print(f"{before}{escape(plain(message))}", soft_wrap=True, highlight=False)
 
 
 def paragraph(message: object, indent: str = "") -> None:
     """A sentence of the result, broken between words at the terminal's width (80 in a file); later lines indented."""
-    out = _out()
-    text = textwrap.fill(plain(message), max(40, out.width), subsequent_indent=indent, break_on_hyphens=False)
-    out.print(escape(text), soft_wrap=True, highlight=False)
+    _out().print(escape(_filled(message, indent)), soft_wrap=True, highlight=False)
+
+
+def _filled(message: object, indent: str = "") -> str:
+    return textwrap.fill(plain(message), max(40, _out().width), subsequent_indent=indent, break_on_hyphens=False)
 
 
 def document(text: str) -> None:
@@ -61,27 +68,15 @@ def document(text: str) -> None:
         sys.stdout.flush()
 
 
-@dataclass(frozen=True, slots=True)
-class Styled:
-    """A cell of a table with a colour of its own."""
-
-    text: str
-    style: str
-
-    def __str__(self) -> str:
-        return self.text
-
-
 LONGEST = 40
 """Characters of a word that a column keeps whole."""
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """A table as wide as it needs to be; a cell that is `Styled` in its colour. No word is broken that is shorter than
+    """A table as wide as it needs to be; a cell that is a `Text` in its colour. No word is broken that is shorter than
     LONGEST: where the lines between columns leave too little room for that they go."""
     out = _out()
-    text = textwrap.fill(plain(title), max(40, out.width), break_on_hyphens=False)
-    out.print(f"[bold]{escape(text)}[/]", soft_wrap=True, highlight=False)
+    out.print(f"[bold]{escape(_filled(title))}[/]", soft_wrap=True, highlight=False)
     out.print(grid(columns, rows, out.width))
 
 
@@ -96,22 +91,14 @@ def grid(columns: Sequence[str], rows: Sequence[Sequence[object]], width: int) -
     least = [*whole[:1], *(min(LONGEST, word) for word in least[1:])]  # the first is not broken at all
     lines, spaces = 3 * (len(columns) - 1), 2 * (len(columns) - 1)
     tight = sum(least) + lines > width or sum(whole) + spaces <= width < sum(whole) + lines
-    made = Table(
-        show_edge=False,
-        pad_edge=False,
-        box=None if tight else HEAVY_HEAD,
-        padding=(0, 2, 0, 0) if tight else (0, 1),
-    )
+    box, padding = (None, (0, 2, 0, 0)) if tight else (HEAVY_HEAD, (0, 1, 0, 1))
+    table = Table(show_edge=False, pad_edge=False, box=box, padding=padding)
     for i, name in enumerate(columns):
-        made.add_column(escape(name), overflow="fold", no_wrap=i == 0, min_width=least[i])
+        table.add_column(escape(name), overflow="fold", no_wrap=i == 0, min_width=least[i])
     for row in rows:
-        cells = []
-        for cell in row:
-            text = "\n".join(plain(line) for line in str(cell).split("\n"))
-            style = cell.style if isinstance(cell, Styled) else ""
-            cells.append(f"[{style}]{escape(text)}[/]" if style else escape(text))
-        made.add_row(*cells)
-    return made
+        cells = ["\n".join(map(plain, str(cell).split("\n"))) for cell in row]
+        table.add_row(*(Text(text, getattr(cell, "style", "")) for text, cell in zip(cells, row, strict=True)))
+    return table
 
 
 def columns(title: str, head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
@@ -129,21 +116,12 @@ class _Patient:
         self.stream = stream
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.stream, name)
+        """An attribute of the stream; of its three methods here one that does what it can."""
+        return partial(self._tried, name) if name in ("write", "flush", "isatty") else getattr(self.stream, name)
 
-    def write(self, text: str) -> int:
-        with suppress(OSError, ValueError, AttributeError):
-            self.stream.write(text)  # type: ignore[union-attr]  # None has no write: suppressed
-        return len(text)
-
-    def flush(self) -> None:
-        with suppress(OSError, ValueError, AttributeError):
-            self.stream.flush()  # type: ignore[union-attr]
-
-    def isatty(self) -> bool:
-        with suppress(OSError, ValueError, AttributeError):
-            return bool(self.stream.isatty())  # type: ignore[union-attr]
-        return False
+    def _tried(self, name: str, *arguments: str) -> Any:
+        with suppress(OSError, ValueError, AttributeError):  # None has none of them
+            return getattr(self.stream, name)(*arguments)
 
 
 def err() -> Console:

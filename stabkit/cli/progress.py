@@ -1,22 +1,27 @@
-"""How far the work is, on stderr: live bars on a terminal, a line a finished run elsewhere, nothing when quiet."""
+"""How far the work is, on stderr: bars under a table on a terminal, a line a finished run elsewhere, only warnings when
+quiet."""
 
 from __future__ import annotations
 
-import dataclasses
 import math
-import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Protocol
+from dataclasses import replace
+from typing import Any
 
+from rich.console import RenderableType
 from rich.markup import escape
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from stabkit.cli import console
-from stabkit.cli.console import err, note, plain, warn
 from stabkit.errors import StabkitError
 from stabkit.paper.item import Item
 from stabkit.report.json_document import seconds_a_step
+from stabkit.report.verdict import legend
+from stabkit.report.verdict.matrix import matrix
+from stabkit.results.conditions import conditions, depth_rank, method_label
+from stabkit.results.forecast.model import WARMUP
 from stabkit.results.records import lacking
 from stabkit.results.run import Run
 from stabkit.running import cost
@@ -33,12 +38,7 @@ class Screen:
     """What a command shows while it carries out a request: a `report.result.CallListener`, and `paper.run`'s."""
 
     def __init__(
-        self,
-        *,
-        quiet: bool,
-        command: str = "",
-        meanwhile: Callable[[], None] = lambda: None,
-        rounds: bool = False,
+        self, *, quiet: bool, command: str = "", meanwhile: Callable[[], None] = lambda: None, rounds: bool = False
     ) -> None:
         """`command` is how it was typed. `meanwhile` is called once, when the first worker is at work: until then every
         core is busy starting them. `rounds`: each plan is a round of a search, and what else is in the store is no
@@ -50,36 +50,47 @@ class Screen:
         """A warning: what was left out, and why."""
         console.warn(note)
 
+    def making(self, what: str) -> None:
+        """One line: what takes seconds before the first run."""
+        if not self.quiet:
+            console.note(what)
+
+    def begins(self, item: Item) -> None:
+        """The name of the paper's item that is next."""
+        self.making(f"{item.key}: {item.title}")
+
+    def stopped(self, item: Item, why: StabkitError) -> None:
+        """A warning: the item ends here, the others go on."""
+        console.warn(f"{item.key} stops here: {why}")
+
     def planned(self, plan: Plan[Any, Any]) -> None:
         """One line: what is there, what is to be made; before it one for every corrupt folder."""
         for warning in plan.corrupt:
             console.warn(warning)
-        if self.quiet:
-            return
         match plan.work.kind:
             case "run":
                 if self._round is not None:
                     self._round += 1
-                    plan = dataclasses.replace(plan, other=0)
-                console.note(f"round {self._round}: {reuse(plan)}" if self._round else reuse(plan))
+                    plan = replace(plan, other=0)
+                self.making(f"round {self._round}: {reuse(plan)}" if self._round else reuse(plan))
                 if said := lacking(run.lacks for run in plan.ready.values()):
-                    console.note(said)
+                    self.making(said)
             case "translation":
-                console.note(f"translations: {len(plan.ready)} cached, {len(plan.jobs)} to make")
+                self.making(f"translations: {len(plan.ready)} cached, {len(plan.jobs)} to make")
             case "surface":
-                console.note(f"surfaces: {len(plan.ready)} cached, {len(plan.missing)} to draw")
+                self.making(f"surfaces: {len(plan.ready)} cached, {len(plan.missing)} to draw")
 
     @contextmanager
     def training(
         self, plan: Plan[RunSpec, Run], workers: int
     ) -> Iterator[tuple[Tell, Callable[[RunSpec, Run | Lost], None]]]:
         """The table of what has ended above bars, or lines; a run's line says how it ended."""
-        from stabkit.cli import board
-
+        board = Board(() if self.quiet else plan.specs)
+        above = board if self._round is None else None
+        for run in plan.ready.values() if above and not self.quiet else ():
+            board.ended(run.spec, run)
         seconds = sum(map(cost.seconds, plan.missing)) / workers
-        names = {} if self.quiet else board.names(plan.specs)
-        shown = None if self.quiet or self._round is not None else board.Board(plan.specs, plan.ready.values())
-        with progress(len(plan.missing), seconds, self.quiet, names, shown) as bars:
+        with Bars(len(plan.missing), seconds, self.quiet, above, board.names) as bars:
 
             def event(event: Event) -> None:
                 self._begun()
@@ -87,9 +98,10 @@ class Screen:
 
             def ended(spec: RunSpec, ending: Run | Lost) -> None:
                 self._begun()
-                if shown is not None:
-                    shown.ended(spec, ending)
-                bars.finished(*finished(spec, ending, workers))
+                if not self.quiet:
+                    board.ended(spec, ending)
+                line = f"failed: {ending.text}" if isinstance(ending, Lost) else _ended(spec, ending)
+                bars.ended(spec.run_id, line, cost.seconds(spec) / workers)
 
             yield event, ended
 
@@ -97,214 +109,157 @@ class Screen:
         meanwhile, self._meanwhile = self._meanwhile, lambda: None
         meanwhile()
 
-    def making(self, what: str) -> None:
-        """One line: what takes seconds before the first run."""
-        if not self.quiet:
-            console.note(what)
-
     @contextmanager
     def measuring(self, plan: Plan[Any, Any]) -> Iterator[tuple[Tell, Callable[[str], None]]]:
         """Bars on a terminal; elsewhere nothing, for the jobs are many and short."""
         word = "translated" if plan.work.kind == "translation" else ""
-        quiet = self.quiet or not sys.stderr.isatty()
-        with progress(len(plan.jobs), float(len(plan.jobs)), quiet) as bars:
-            yield bars.event, lambda job_id: bars.finished(job_id, word, 1.0)
+        with Bars(len(plan.jobs), len(plan.jobs), self.quiet, lines=False) as bars:
+            yield bars.event, lambda job_id: bars.ended(job_id, word)
 
     @contextmanager
     def trying(self, count: int) -> Iterator[tuple[Tell, Callable[[TrialSpec, TriedModel | Lost], None]]]:
         """Bars, or a line a rate tried on a user's own model."""
-        with progress(count, float(count), self.quiet) as bars:
-
-            def ended(spec: TrialSpec, ending: TriedModel | Lost) -> None:
-                if isinstance(ending, Lost):
-                    line = f"no result: {ending.reason}"
-                else:
-                    trial = ending.trial
-                    line = f"{trial.loss:.4g}, {trial.seconds:.0f} s" if trial.trial.trains else "does not train"
-                bars.finished(spec.name, line, 1.0)
-
-            yield bars.event, ended
+        with Bars(count, count, self.quiet) as bars:
+            yield bars.event, lambda spec, ending: bars.ended(spec.name, _tried(ending))
 
     @contextmanager
     def probing(self, count: int) -> Iterator[tuple[Tell, Callable[[ProbeSpec, ProbedCell | Lost], None]]]:
         """Bars, or a line a cell of a user's own model; a reason that came before is not said again."""
-        from stabkit.wording import links
-
         reasons: set[str] = set()
-        with progress(count, float(count), self.quiet) as bars:
-
-            def ended(spec: ProbeSpec, ending: ProbedCell | Lost) -> None:
-                if isinstance(ending, ProbedCell):
-                    line = f"{'reused' if ending.reused else 'probed'}  {links.cell(ending.cell)}"
-                elif spec.change:
-                    line = ending.reason
-                else:
-                    line = (
-                        "no result, for the same reason" if ending.reason in reasons else f"no result: {ending.reason}"
-                    )
-                    reasons.add(ending.reason)
-                bars.finished(spec.name, line, 1.0)
-
-            yield bars.event, ended
-
-    def begins(self, item: Item) -> None:
-        """The name of the paper's item that is next."""
-        if not self.quiet:
-            console.note(f"{item.key}: {item.title}")
-
-    def stopped(self, item: Item, why: StabkitError) -> None:
-        """A warning: the item ends here, the others go on."""
-        console.warn(f"{item.key} stops here: {why}")
+        with Bars(count, count, self.quiet) as bars:
+            yield bars.event, lambda spec, ending: bars.ended(spec.name, _probed(spec, ending, reasons))
 
 
-class Progress(Protocol):
-    """What a running sweep shows."""
+class Bars(Progress):
+    """A bar a job and one of all, under what is shown `above` them; without a terminal a line a job that ended and, of
+    long ones, one a minute; when quiet only what workers warn of.
 
-    def event(self, event: Event) -> None: ...
-    def finished(self, run_id: str, line: str, seconds: float) -> None: ...
+    `seconds` is the estimated work of all jobs: the bar of all advances by each one's share of it, so that its ETA
+    holds although jobs differ a hundredfold. `names`: what a job is called there, by its id.
 
-
-@contextmanager
-def progress(
-    runs: int, seconds: float, quiet: bool, names: Mapping[str, str] = {}, above: Any = None
-) -> Iterator[Progress]:
-    """Live bars on a terminal, under what is shown `above` them; one line a finished run elsewhere, nothing when quiet.
-    `names`: what a run is called there, by its id.
-
-    `seconds` is the estimated work of all runs: the whole bar advances by each run's share of it, so that its ETA holds
-    although runs differ a hundredfold.
+    Drawn from here alone: what is printed while a thread of rich's own draws leaves lines behind where the table has
+    grown or a bar has gone.
     """
-    if quiet:
-        yield _Quiet()
-    elif sys.stderr is None or not sys.stderr.isatty():
-        yield _Lines(runs, names)
-    else:
-        with _bars(runs, seconds, names, above) as bars:
-            yield bars
 
+    DRAWN, EVERY = 0.1, 60.0
+    """Seconds between two drawings; between two lines about one job."""
 
-def _aside(event: Event) -> bool:
-    """Say what a worker has to say besides its progress; whether it had."""
-    if "warning" in event:
-        warn(event["warning"])
-    elif "note" in event:
-        note(event["note"])
-    return "warning" in event or "note" in event
+    def __init__(
+        self,
+        jobs: int,
+        seconds: float,
+        quiet: bool,
+        above: RenderableType | None = None,
+        names: Mapping[str, str] = {},
+        lines: bool = True,
+    ) -> None:
+        self.jobs, self.done, self.quiet, self.above, self.names = jobs, 0, quiet, above, names
+        self.drawn, self.bars = -math.inf, dict[str, TaskID]()
+        self.paces, self.lined = dict[str, tuple[float, int]](), dict[str, float]()
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=12),
+            TextColumn("{task.fields[note]}"),
+            TimeRemainingColumn(compact=True),
+            TextColumn("left"),
+        )
+        screen = console.err()
+        live = not quiet and screen.file.isatty()
+        self.lines = lines and not quiet and not live
+        super().__init__(*columns, console=screen, transient=True, auto_refresh=False, disable=not live)
+        self.whole = self.add_task("all runs", total=max(seconds, 1e-9), note=f"0/{jobs}")
 
+    def get_renderables(self) -> Iterator[RenderableType]:
+        """What is above, and the bars."""
+        if self.above is not None:
+            yield self.above
+        yield from super().get_renderables()
 
-def _loss(event: Event) -> str:
-    loss = event["loss"]
-    return loss if isinstance(loss, str) else f"{loss:.3f}"
-
-
-class _Quiet:
     def event(self, event: Event) -> None:
+        """How far a worker is, or what else it has to say."""
         if "warning" in event:
-            warn(event["warning"])
+            console.warn(event["warning"])
+        elif "note" in event:
+            if self.lines or not self.disable:
+                console.note(event["note"])
+        elif self.lines:
+            self._line(event, time.monotonic())
+        elif not self.disable:
+            job = event["id"]
+            if job not in self.bars:
+                self.bars[job] = self.add_task(escape(self.names.get(job, job)), total=event["steps"], note="")
+            self.update(self.bars[job], completed=event["step"], note=f"step {event['step']}, loss {_loss(event)}")
+            if (now := time.monotonic()) - self.drawn > self.DRAWN:
+                self.drawn = now
+                self.refresh()
 
-    def finished(self, run_id: str, line: str, seconds: float) -> None:
-        pass
+    def _line(self, event: Event, now: float) -> None:
+        job, step, pace = event["id"], event["step"], self.pace(event, now)
+        if now - self.lined.setdefault(job, now) >= self.EVERY and math.isfinite(pace):
+            self.lined[job] = now
+            left = cost.duration(pace * (event["steps"] - step))
+            said = f"step {step} of {event['steps']}, loss {_loss(event)}, {1000 * pace:.0f} ms a step, {left} left"
+            console.note(f"{self.names.get(job, job)}  {said}")
 
+    def pace(self, event: Event, now: float) -> float:
+        """Seconds a step of this event's job, since its first event that was seen here; NaN at that one."""
+        began, first = self.paces.setdefault(event["id"], (now, event["step"]))
+        return (now - began) / (event["step"] - first) if event["step"] > first else math.nan
 
-class _Pace:
-    """How fast each run goes: from its first event that was seen here to its last."""
-
-    def __init__(self) -> None:
-        self.first: dict[str, tuple[float, int]] = {}
-
-    def of(self, event: Event, now: float) -> float:
-        """Seconds a step of this event's run; NaN at its first event."""
-        at, step = self.first.setdefault(event["id"], (now, event["step"]))
-        return (now - at) / (event["step"] - step) if event["step"] > step else math.nan
-
-
-class _Lines:
-    EVERY = 60.0
-    """Seconds between two lines about one run that is still training."""
-
-    def __init__(self, runs: int, names: Mapping[str, str] = {}) -> None:
-        self.runs, self.done, self.names = runs, 0, names
-        self.pace = _Pace()
-        self.told: dict[str, float] = {}
-
-    def event(self, event: Event) -> None:
-        if _aside(event):
-            return
-        now = time.monotonic()
-        seconds = self.pace.of(event, now)
-        if now - self.told.setdefault(event["id"], now) >= self.EVERY and seconds == seconds:
-            self.told[event["id"]] = now
-            left = seconds * (event["steps"] - event["step"])
-            note(
-                f"{self.names.get(event['id'], event['id'])}  step {event['step']} of {event['steps']}, loss "
-                f"{_loss(event)}, "
-                f"{1000 * seconds:.0f} ms a step, {cost.duration(left)} left"
-            )
-
-    def finished(self, run_id: str, line: str, seconds: float) -> None:
+    def ended(self, job: str, line: str, seconds: float = 1.0) -> None:
+        """A job has ended; `line` says how."""
         self.done += 1
-        note(f"[{self.done}/{self.runs}] {self.names.get(run_id, run_id)}  {line}")
+        name = self.names.get(job, job)
+        if self.lines:
+            console.note(f"[{self.done}/{self.jobs}] {name}  {line}")
+        elif not self.disable:
+            if job in self.bars:
+                self.remove_task(self.bars.pop(job))
+            self.update(self.whole, advance=seconds, note=f"{self.done}/{self.jobs}")
+            self.refresh()
+            self.console.print(f"{escape(name)}  {escape(console.plain(line))}", highlight=False, soft_wrap=True)
 
 
-class _Bars:
-    EVERY = 0.1
-    """Seconds between two drawings. They are drawn from here alone: what is printed while a thread of rich's own draws
-    leaves lines behind where the table has grown or a bar has gone."""
+class Board:
+    """The table of a sweep as its runs end: a row a method and condition, a column a depth; a cell says what its runs
+    say that have ended."""
 
-    def __init__(self, bars: Any, runs: int, seconds: float, names: Mapping[str, str]) -> None:
-        self.bars, self.runs, self.done, self.total, self.names = bars, runs, 0, seconds, names
-        self.passed, self.drawn = 0.0, -math.inf
-        self.whole = bars.add_task("all runs", total=max(seconds, 1e-9), note=f"0/{runs}")
-        self.tasks: dict[str, Any] = {}
+    BELOW = 8
+    """Lines of the terminal that the bars take."""
 
-    def event(self, event: Event) -> None:
-        if _aside(event):
+    def __init__(self, specs: Sequence[RunSpec]) -> None:
+        self.rows = {
+            spec.run_id: (method_label(spec), condition.text)
+            for spec, condition in zip(specs, conditions(specs), strict=True)
+        }
+        self.names = {
+            spec.run_id: listed(f"{label} {spec.depth} seed {spec.seed}", condition)
+            for spec, (label, condition) in zip(specs, self.rows.values(), strict=True)
+        }
+        """{run id: `DeepNorm 100L-100L seed 2, no warm-up`}: each run by what sets it apart from the others."""
+        self.depths = [depth for _, depth in sorted({(depth_rank(spec), spec.depth) for spec in specs})]
+        self.runs: dict[tuple[tuple[str, str], str], list[Run]] = {}
+        self.texts: dict[tuple[tuple[str, str], str], str] = {}
+
+    def ended(self, spec: RunSpec, ending: Run | Lost) -> None:
+        """One more run has ended."""
+        place = self.rows[spec.run_id], spec.depth
+        if isinstance(ending, Lost):
+            self.texts[place] = "failed"
             return
-        run_id = event["id"]
-        if run_id not in self.tasks:
-            self.tasks[run_id] = self.bars.add_task(
-                escape(self.names.get(run_id, run_id)), total=event["steps"], note=""
-            )
-        line = f"step {event['step']}, loss {_loss(event)}"
-        self.bars.update(self.tasks[run_id], completed=event["step"], note=line)
-        if (now := time.monotonic()) - self.drawn > self.EVERY:
-            self.drawn = now
-            self.bars.refresh()
+        runs = self.runs.setdefault(place, [])
+        runs.append(ending)
+        ((cell,),) = (row.cells for row in matrix(runs).rows)
+        self.texts[place] = f"{legend.word_of(cell)} {legend.probability(cell)}".rstrip()
 
-    def finished(self, run_id: str, line: str, seconds: float) -> None:
-        self.done += 1
-        self.passed += seconds
-        if run_id in self.tasks:
-            self.bars.remove_task(self.tasks.pop(run_id))
-        self.bars.update(self.whole, completed=self.passed, note=f"{self.done}/{self.runs}")
-        name = self.names.get(run_id, run_id)
-        self.bars.refresh()
-        self.bars.console.print(f"{escape(name)}  {escape(plain(line))}", highlight=False, soft_wrap=True)
-
-
-@contextmanager
-def _bars(runs: int, seconds: float, names: Mapping[str, str], above: Any) -> Iterator[_Bars]:
-    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as RichProgress
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=12),
-        TextColumn("{task.fields[note]}"),
-        TimeRemainingColumn(compact=True),
-        TextColumn("left"),
-    )
-
-    class _WithTable(RichProgress):
-        """The bars, and what stands above them."""
-
-        def get_renderables(self) -> Iterator[Any]:
-            if above is not None:
-                yield above
-            yield from super().get_renderables()
-
-    with _WithTable(*columns, console=err(), transient=True, auto_refresh=False) as bars:
-        yield _Bars(bars, runs, seconds, names)
+    def __rich_console__(self, screen: Any, options: Any) -> Iterator[RenderableType]:
+        """Nothing where the terminal is too low for it."""
+        rows = list(dict.fromkeys(self.rows.values()))
+        if not self.texts or len(rows) + self.BELOW > options.size.height:
+            return
+        named = 2 if any(condition for _, condition in rows) else 1
+        table = [(*row[:named], *(self.texts.get((row, depth), "…") for depth in self.depths)) for row in rows]
+        yield console.grid((*("", "condition")[:named], *self.depths), table, options.max_width)
 
 
 def reuse(plan: Plan[RunSpec, Run]) -> str:
@@ -315,21 +270,40 @@ def reuse(plan: Plan[RunSpec, Run]) -> str:
     return ", ".join(parts) + ("; nothing to train" if not plan.missing else "")
 
 
-def finished(spec: RunSpec, ending: Run | Lost, workers: int) -> tuple[str, str, float]:
-    """(run id, what became of it and how long an update took, its share of the whole in seconds) for the progress."""
-    from stabkit.cli.board import forecast
-
-    if isinstance(ending, Run):
-        stopped = ending.outcome.steps
-        early = f" (ended at step {stopped} of {spec.train.steps})" if stopped < spec.train.steps else ""
-        words = f"{listed(f'{ending.outcome.word}{early}', forecast(ending))}  {_milliseconds(ending)}"
-    else:
-        words = f"failed: {ending.text}"
-    return spec.run_id, words, cost.seconds(spec) / workers
+def _loss(event: Event) -> str:
+    loss = event["loss"]
+    return loss if isinstance(loss, str) else f"{loss:.3f}"
 
 
-def _milliseconds(run: Run) -> str:
-    """`41 s, 164 ms a step`; of a run whose start weighs more than its steps the first alone."""
-    seconds, each = float(run.environment.get("wall_seconds", 0.0)), seconds_a_step(run)
-    long = math.isfinite(each) and run.outcome.steps >= SHORTEST_JUDGED
-    return cost.duration(seconds) + (f", {1000 * each:.0f} ms a step" if long else "")
+def _ended(spec: RunSpec, run: Run) -> str:
+    """`trains (ended at step 90 of 250)  41 s, 164 ms a step`, `early, likely trains 0.97  4 s`: what became of a run,
+    its forecast where no warm-up hides it, and how long it took; an update's time where its start weighs less."""
+    word, steps, forecast = run.outcome.word, run.outcome.steps, run.forecast
+    said = f"{word} (ended at step {steps} of {spec.train.steps})" if steps < spec.train.steps else word
+    if word == "early" and forecast is not None and WARMUP not in forecast.axes:
+        sure = legend.sure(forecast.p_trains) if forecast.p_trains is not None else ""
+        said = f"{said}, {forecast.word} {sure}".rstrip()
+    took, each = cost.duration(float(run.environment.get("wall_seconds", 0.0))), seconds_a_step(run)
+    long = math.isfinite(each) and steps >= SHORTEST_JUDGED
+    return f"{said}  {took}" + (f", {1000 * each:.0f} ms a step" if long else "")
+
+
+def _tried(ending: TriedModel | Lost) -> str:
+    """What became of a rate."""
+    if isinstance(ending, Lost):
+        return f"no result: {ending.reason}"
+    trial = ending.trial
+    return f"{trial.loss:.4g}, {trial.seconds:.0f} s" if trial.trial.trains else "does not train"
+
+
+def _probed(spec: ProbeSpec, ending: ProbedCell | Lost, reasons: set[str]) -> str:
+    """What became of a cell of a user's own model; `reasons` are those that came before."""
+    from stabkit.wording import links
+
+    if isinstance(ending, ProbedCell):
+        return f"{'reused' if ending.reused else 'probed'}  {links.cell(ending.cell)}"
+    if spec.change:
+        return ending.reason
+    again = ending.reason in reasons
+    reasons.add(ending.reason)
+    return "no result, for the same reason" if again else f"no result: {ending.reason}"

@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rich.text import Text
+
 from stabkit.cli import console
 from stabkit.report.html import counted
 from stabkit.report.verdict import legend
@@ -76,7 +78,7 @@ def verdict(summary: Summary) -> None:
         (
             row.label,
             *((row.condition.text,) if verdicts.has_conditions else ()),
-            *(console.Styled("\n".join(filter(None, _lines(cell))), _colour(cell)) for cell in row.cells),
+            *(Text("\n".join(filter(None, _lines(cell))), _colour(cell)) for cell in row.cells),
         )
         for row in verdicts.rows
     ]
@@ -90,7 +92,7 @@ def verdict(summary: Summary) -> None:
 def _lines(cell: VerdictCell) -> list[str]:
     """What a cell says, a line each; empty ones are left out."""
     probability = legend.probability(cell)
-    said = f"{legend.said(cell)} {probability}".rstrip()
+    said = f"{legend.word_of(cell)} {probability}".rstrip()
     update = f"‖ΔF‖ {short(cell.update)}" if math.isfinite(cell.update) else ""
     ends = [outcome for outcome in cell.ended if not (cell.forecast and outcome.risks == ())]
     details = {legend.detail(outcome) for outcome in cell.ended}
@@ -102,7 +104,7 @@ def last(summary: Summary, page: Path, following: str) -> None:
     """What stays on the screen: the sentence that answers, how the papers' claims come out, the page, the next command
     worth typing."""
     console.say()
-    if said := summary.answer or summary.headline:
+    if said := summary.answer or summary.instead:
         console.paragraph(said)
     several = len({run.spec.seed for run in summary.runs}) > 1
     if several and (counts := counted(summary.claims)):

@@ -18,7 +18,8 @@ from stabkit.report import order, provenance
 from stabkit.report.cards import Card, card
 from stabkit.report.html import counted
 from stabkit.report.order import source
-from stabkit.report.verdict.headline import headline
+from stabkit.report.verdict.answer import answer, instead
+from stabkit.report.verdict.matrix import matrix
 from stabkit.results.landscape import Landscape
 from stabkit.storage.translations import of_run
 from stabkit.words import plain
@@ -43,7 +44,7 @@ def of_part(part: Part) -> dict[str, Any]:
     return {
         "part": part,
         "item": part.item,
-        "said": [card.title for card in told[:LEADING]] or [headline(part.runs)],
+        "said": [card.title for card in told[:LEADING]] or [answer(matrix(part.runs)) or instead(part.runs)],
         "commands": [plain(command) for command in part.commands],
         "instead": plain(part.instead),
         "notes": [plain(note) for note in dict.fromkeys(part.notes)],

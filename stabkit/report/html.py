@@ -22,10 +22,8 @@ from stabkit.report.frame import ASSETS, shell, template
 from stabkit.report.json_document import seconds_a_step
 from stabkit.report.summary import Summary
 from stabkit.report.verdict import answer, legend, panel, sparks
-from stabkit.report.verdict.forecast_outcome import forecast_outcome
-from stabkit.report.verdict.headline import in_short, mixing, separation
 from stabkit.report.verdict.matrix import OUTCOMES, Matrix
-from stabkit.results import slope
+from stabkit.results import scales, slope
 from stabkit.results.conditions import GROUPS, method_group, shown
 from stabkit.results.readings import chain, reference_step, update_at
 from stabkit.results.records import lacking
@@ -33,7 +31,7 @@ from stabkit.results.run import Run
 from stabkit.spec import RunSpec
 from stabkit.storage.translations import of_run
 from stabkit.wording import breaks
-from stabkit.words import number, percent, plain, short
+from stabkit.words import fitting, number, percent, plain, short
 
 CHAIN = (
     ("update_first", "‖ΔF‖, step 1"),
@@ -82,10 +80,7 @@ def render(summary: Summary, *, command: str, title: str = "") -> str:
         every_row=chain_rows(listed(every, verdicts), verdicts.reference_step),
         chained=len(chained),
         steps_only=bool(every) and all(run.spec.single_step for run in every),
-        separation=separation(runs),
-        mixing=mixing(runs),
         which=breaks.sentence(runs),
-        forecast_outcome=forecast_outcome(runs),
         order=ordered,
         figures_first=asked.figures_first and bool(ordered.leads),
         switches=switches(every),
@@ -124,12 +119,12 @@ def listed(runs: Sequence[Run], verdicts: Matrix) -> Sequence[Run]:
 
 def opening(asked: order.PageOrder, ordered: order.Order, summary: Summary) -> list[str]:
     """The headline, then what else there is to say in a sentence."""
-    answered, compared = summary.answer, summary.headline
+    answered = summary.answer or summary.instead
     if asked is order.LANDSCAPE:
-        return [f"{ordered.leads[0].title}." if ordered.leads else "", answered, compared]
-    if asked is order.ABLATE or not answered:
-        return [in_short(summary.trained, summary.failed), compared, answered]
-    return [answer.in_short(summary.matrix), answered, compared]
+        return [f"{ordered.leads[0].title}." if ordered.leads else "", answered]
+    scaled = scales.in_short(scales.frame(summary.trained)) if asked is order.ABLATE else ""
+    brief = scaled or answer.in_short(summary.matrix) or fitting(answered, f"{answered.split(';')[0]}.")
+    return [brief, answered]
 
 
 def parted(claimed: Sequence[Finding]) -> dict[str, list[Finding]]:

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypedDict
 
 from stabkit.report.verdict import legend
 from stabkit.results.chain import Chain, gradient_ratio
-from stabkit.results.forecast.model import ForecastJson
+from stabkit.results.forecast.model import Forecast
 from stabkit.results.outcome import Word
 from stabkit.results.records import jsonable
 from stabkit.results.run import Run
@@ -81,7 +81,7 @@ class BleuJson(TypedDict):
 class RunJson(FactsOfRun, EndOfRun):
     """A run: what it is, how it ended, its series."""
 
-    forecast: ForecastJson | None
+    forecast: Forecast | None
     digest: str
     lacks: list[str]
     """The probes that it was stored without."""
@@ -151,7 +151,7 @@ def series(run: Run) -> RunJson:
     return {
         **facts(run.spec),
         **ended(run),
-        "forecast": run.forecast.to_json() if run.forecast else None,
+        "forecast": run.forecast,
         "digest": run.digest,
         "lacks": list(run.lacks),
         "step": loss.steps.tolist(),

@@ -140,7 +140,7 @@ class SweepResult(_Answered):
     @property
     def verdict(self) -> str:
         """One sentence: which methods train where."""
-        return self.summary.answer or self.summary.headline
+        return self.summary.answer or self.summary.instead
 
     @cached_property
     def page(self) -> Path:
@@ -165,7 +165,7 @@ class SweepResult(_Answered):
             [
                 row.label,
                 *([row.condition.text] if matrix.has_conditions else []),
-                *(" ".join((legend.said(cell), legend.probability(cell))).strip() for cell in row.cells),
+                *(" ".join((legend.word_of(cell), legend.probability(cell))).strip() for cell in row.cells),
             ]
             for row in matrix.rows
         ]

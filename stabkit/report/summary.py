@@ -1,5 +1,5 @@
-"""What runs say together, computed once a command: the verdict matrix, the sentence that answers, the one that
-compares, the claims. The terminal, the page and the `--json` document all show this one value."""
+"""What runs say together, computed once a command: the verdict matrix, the sentence that answers, the claims. The
+terminal, the page and the `--json` document all show this one value."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from stabkit.claims import Finding, findings
-from stabkit.report.verdict.answer import answer
-from stabkit.report.verdict.headline import headline
+from stabkit.report.verdict.answer import answer, instead
 from stabkit.report.verdict.matrix import Matrix, matrix
 from stabkit.results.conditions import apart, trained
 from stabkit.results.once import Runs
@@ -36,8 +35,8 @@ class Summary:
     matrix: Matrix
     answer: str
     """One sentence: which methods train at which depths; "" where no run has a verdict or a forecast."""
-    headline: str
-    """What they say compared with one another."""
+    instead: str
+    """What they say where they have no answer."""
 
 
 @np.errstate(all="ignore")  # runs diverge as they like: what comes of it is NaN or infinity and is told as such
@@ -57,6 +56,6 @@ def summarise(
         surfaces=tuple(surfaces),
         claims=tuple(findings(distinct, surfaces)),
         matrix=verdicts,
-        answer=answer(verdicts),
-        headline=headline(learnt, failed),
+        answer=(answered := answer(verdicts)),
+        instead="" if answered else instead(learnt, failed),
     )

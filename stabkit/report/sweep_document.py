@@ -169,7 +169,7 @@ def cells(verdicts: Matrix) -> list[CellJson]:
             "condition": row.condition.text,
             "encoder_layers": cell.layers[0],
             "decoder_layers": cell.layers[1],
-            "word": legend.said(cell),
+            "word": legend.word_of(cell),
             "p_trains": None if math.isnan(cell.p_trains) else cell.p_trains,
             "unseen": cell.unseen,
             "run_ids": list(cell.run_ids),

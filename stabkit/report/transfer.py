@@ -109,7 +109,7 @@ def answer(searched: RatesSearched) -> str:
     if searched.plan.highest:
         return highest_answer(searched)
     if len(searched.found) == 1:
-        return f"{_said(searched.found[0], searched.left)}."
+        return f"{_sentence(searched.found[0], searched.left)}."
     by_verdict: dict[Verdict, list[str]] = {}
     for case in searched.found:
         by_verdict.setdefault(case.verdict, []).append(case.label)
@@ -165,7 +165,7 @@ def _named(labels: Sequence[str]) -> str:
 def sentences(searched: RatesSearched) -> list[str]:
     """A sentence a case, of several."""
     several = len(searched.found) > 1 and not searched.plan.highest
-    return [f"{_said(case, searched.left)}." for case in searched.found] if several else []
+    return [f"{_sentence(case, searched.left)}." for case in searched.found] if several else []
 
 
 def _where(case: Transfer) -> str:
@@ -174,7 +174,7 @@ def _where(case: Transfer) -> str:
     return f"from {case.valleys[0].size} to {case.valleys[-1].size} {unit}"
 
 
-def _said(case: Transfer, left: int) -> str:
+def _sentence(case: Transfer, left: int) -> str:
     first, last = case.valleys[0], case.valleys[-1]
     where = _where(case)
     if case.verdict == "carries":

@@ -29,6 +29,8 @@ GROUPS: tuple[str, ...] = (*get_args(Group), "other")
 """Of methods, in the order of tables; `other` are those that this version does not know."""
 MOST_IN_COLOUR = 6
 """Methods that a picture shows in colour side by side; of more a few are, and each is named where its line ends."""
+PAIR = {"post-ln", "deepnorm"}
+"""The two that DeepNet compares throughout."""
 RECIPE = ("model.base_init", "train.optimizer", "train.lr", "train.warmup", "train.hold")
 """What a method's own recipe decides."""
 

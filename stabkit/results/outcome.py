@@ -145,12 +145,6 @@ def judge(records: Records, *, unigram: float, warmup: int) -> Outcome:
     )
 
 
-def stuck_by_loss(records: Records) -> bool:
-    """Whether the loss alone has stopped falling: less than FLAT over the last quarter. The links must not have a say
-    in what they are compared with."""
-    return last_quarter_gain(records["loss"]) < FLAT
-
-
 DECIDED_AFTER = 400
 """Updates past the warm-up before which no run is called stuck for good: what trains late on the synthetic task was
 below the unigram loss by then (docs/outcome.md)."""

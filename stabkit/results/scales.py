@@ -157,15 +157,18 @@ def sentence(every: pd.DataFrame, name: str, rows: pd.DataFrame) -> str:
     return told + (f"; {undecided} are undecided" if undecided else "")
 
 
-def in_short(rows: pd.DataFrame) -> str:
-    """The same of one plane of factors in the length of a headline: `DeepNorm trains with 7 of 9 pairs of factors on α
-    and β, not with α × 0.25 or with β × 4`."""
+def in_short(every: pd.DataFrame) -> str:
+    """The same of the first plane that is judged, in the length of a headline: `DeepNorm trains with 7 of 9 pairs of
+    factors on α and β, not with α × 0.25 or with β × 4.`; "" where none is."""
+    rows = next((rows for _, rows in groups(every) if any(cell.word != "early" for cell in cells(rows))), None)
+    if rows is None:
+        return ""
     counted = cells(rows)
     failing = [cell.name for cell in counted if cell.word in ("stuck", "diverged", "some")]
     whole = sum(cell.word == "trains" for cell in counted)
-    name = rows["label"].iloc[0]
-    lead = f"{name} trains with {whole} of {len(counted)} pairs of factors on α and β"
-    return fitting(f"{lead}, not with {' or with '.join(failing)}" if 0 < len(failing) <= 2 else lead, lead)
+    lead = f"{rows['label'].iloc[0]} trains with {whole} of {len(counted)} pairs of factors on α and β"
+    which = f", not with {' or with '.join(failing)}" if 0 < len(failing) <= 2 else ""
+    return fitting(f"{lead}{which}.", f"{lead}.")
 
 
 def groups(frame: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:

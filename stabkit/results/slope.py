@@ -14,8 +14,7 @@ from dataclasses import replace
 import pandas as pd
 
 from stabkit.results import update_fit
-from stabkit.results.conditions import MOST_IN_COLOUR, method_label
-from stabkit.results.contrast import PAIR
+from stabkit.results.conditions import MOST_IN_COLOUR, PAIR, method_label
 from stabkit.results.once import once
 from stabkit.results.readings import centre
 from stabkit.results.run import Run

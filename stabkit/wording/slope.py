@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from stabkit.results.contrast import PAIR
+from stabkit.results.conditions import PAIR
 from stabkit.results.readings import centre
 from stabkit.results.run import Run
 from stabkit.results.slope import AGREE, agreement, frame, trusted

@@ -1,18 +1,31 @@
-"""What long runs say while they train."""
+"""What long runs say while they train, on a terminal and without one."""
 
 from __future__ import annotations
 
+import io
+import sys
+
+import pytest
+
 from stabkit.cli import progress
+from stabkit.cli.progress import Bars, Board
+from tests.figures.fake_runs import at16
+
+RUN = "deepnorm-6L-6L-s0-0123456789ab"
 
 
-def events(*steps: int, run: str = "deepnorm-6L-6L-s0-0123456789ab"):
-    return [{"id": run, "step": step, "steps": 1000, "loss": 4.5} for step in steps]
+def events(*steps: int):
+    return [{"id": RUN, "step": step, "steps": 1000, "loss": 4.5} for step in steps]
+
+
+def bars(quiet: bool = False, **more) -> Bars:
+    return Bars(2, 10.0, quiet, **more)
 
 
 def test_a_long_run_tells_its_pace_and_what_is_left_once_a_minute(monkeypatch, capsys) -> None:
     clock = [0.0]
     monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])
-    lines = progress._Lines(1)
+    lines = bars()
     for at, event in zip((0.0, 30.0, 61.0, 62.0, 130.0), events(0, 100, 200, 203, 400), strict=True):
         clock[0] = at
         lines.event(event)
@@ -23,15 +36,59 @@ def test_a_long_run_tells_its_pace_and_what_is_left_once_a_minute(monkeypatch, c
     ]
 
 
-def test_a_short_run_says_nothing_on_the_way(monkeypatch, capsys) -> None:
-    lines = progress._Lines(1)
+def test_a_short_run_says_only_how_it_ended(capsys) -> None:
+    lines = bars(names={RUN: "DeepNorm [6L-6L]"})
     for event in events(0, 1, 2, 3):
         lines.event(event)
     assert capsys.readouterr().err == ""
+    lines.ended(RUN, "trains  3 s")
+    assert capsys.readouterr().err == "[1/2] DeepNorm [6L-6L]  trains  3 s\n"
+
+
+def test_what_is_quiet_or_has_no_lines_passes_warnings_on(capsys) -> None:
+    for shown in (bars(quiet=True), bars(lines=False)):
+        with shown:
+            shown.event({"id": RUN, "note": "nobody asked"})
+            shown.event({"id": RUN, "warning": "a full disk"})
+            shown.event(events(3)[0])
+            shown.ended(RUN, "trains")
+        assert capsys.readouterr().err == "warning: a full disk\n"
 
 
 def test_a_run_that_went_on_from_a_checkpoint_is_timed_from_there() -> None:
-    pace = progress._Pace()
     first, second = events(500, 600)
-    assert pace.of(first, 10.0) != pace.of(first, 10.0)
-    assert pace.of(second, 30.0) == 0.2
+    shown = bars()
+    assert shown.pace(first, 10.0) != shown.pace(first, 10.0)
+    assert shown.pace(second, 30.0) == 0.2
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_on_a_terminal_bars_stand_under_the_table_and_what_ended_above(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("LINES", "40")
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    runs = [at16("deepnorm", 6, 1.0, "trains"), at16("post-ln", 6, 1.0, "stuck")]
+    board = Board([run.spec for run in runs])
+    with bars(above=board, names=board.names) as shown:
+        shown.event({"id": runs[0].run_id, "step": 4, "steps": 16, "loss": 4.5})
+        board.ended(runs[0].spec, runs[0])
+        shown.ended(runs[0].run_id, "trains  3 s", 5.0)
+    drawn = terminal.getvalue()
+    assert "step 4, loss 4.500" in drawn and "1/2" in drawn and "DeepNorm 6L-6L seed 0  trains  3 s" in drawn
+    table = drawn[drawn.rindex("6L-6L") :]
+    assert "trains" in table and "…" in table, "one cell has ended and one not"
+
+
+def test_a_standard_error_that_is_closed_or_broken_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    closed = io.StringIO()
+    closed.close()
+    for stream in (None, closed):
+        monkeypatch.setattr(sys, "stderr", stream)
+        with bars() as shown:
+            shown.ended(RUN, "trains")

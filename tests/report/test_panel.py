@@ -19,7 +19,7 @@ def test_a_runs_curves_begin_and_end_where_its_records_do() -> None:
     assert f"{short(float(seen[0]), 3)} at step" in update.words and short(float(seen[-1]), 3) in update.words
     assert update.words.endswith("logarithmic") and "layer 1 to" in gradient.words
     heights = [float(point.split(",")[1]) for point in update.points.split()]
-    assert min(heights) >= 0 and len(heights) <= panel.MOST
+    assert min(heights) >= 0 and len(heights) <= panel.MOST_POINTS
     assert math.isclose(max(heights), panel.HEIGHT - panel.MARGIN), "the least value stands at the bottom"
 
 

@@ -14,9 +14,7 @@ from stabkit.methods.groups import group_of
 from stabkit.results import conditions as comparison
 from stabkit.results import readings as numbers
 from stabkit.results.conditions import ends_in_norm, norm_after_sum, output_layers, output_stack
-from stabkit.results.contrast import contrast
-from stabkit.results.run import Run
-from tests.figures.fake_runs import plausible, run, spec, table
+from tests.figures.fake_runs import plausible, spec
 
 
 def conditions(specs):
@@ -122,33 +120,6 @@ def test_the_centre_takes_finite_positive_values_alone() -> None:
     assert math.isnan(numbers.centre([math.nan]))
 
 
-def reaching(method: str, depth: int, seed: int, value: float, **changes: object) -> Run:
-    records = {"update": table([0, 16], {"state": [0.0, value]})}
-    return run(spec(method, depth, seed=seed, **changes), records)
-
-
-def test_a_contrast_is_paired_over_the_seeds_that_both_have() -> None:
-    runs = [reaching("post-ln", 18, 0, 4.0), reaching("post-ln", 18, 1, 9.0), reaching("post-ln", 18, 2, 1e9)]
-    runs += [reaching("deepnorm", 18, 0, 1.0), reaching("deepnorm", 18, 1, 1.0)]
-    found = contrast(runs)
-    assert found is not None
-    assert (found.higher, found.lower, found.seeds, found.shape) == ("Post-LN", "DeepNorm", (0, 1), (18, 18))
-    assert found.ratio == pytest.approx(6.0)
-
-
-def test_a_contrast_never_crosses_conditions() -> None:
-    assert contrast([reaching("post-ln", 18, 0, 4.0, warmup=0), reaching("deepnorm", 18, 0, 1.0)]) is None
-    assert contrast([reaching("post-ln", 18, 0, 4.0), reaching("deepnorm", 6, 0, 1.0)]) is None
-    assert contrast([reaching("post-ln", 18, 0, 4.0), reaching("deepnorm", 18, 1, 1.0)]) is None
-    assert contrast([]) is None
-
-
-def test_a_contrast_is_taken_at_the_deepest_depth_that_has_one() -> None:
-    runs = [reaching(m, n, 0, v) for m, n, v in (("post-ln", 6, 5.0), ("deepnorm", 6, 1.0), ("post-ln", 50, 1.0))]
-    found = contrast(runs)
-    assert found is not None and found.shape == (6, 6)
-
-
 def test_the_output_comes_from_the_decoder_or_from_an_encoder_alone() -> None:
     assert output_layers(spec("post-ln", 3, 2)) == ["decoder.1", "decoder.2"] == output_layers(spec("post-ln", 0, 2))
     assert output_layers(spec("post-ln", 2, 0)) == ["encoder.1", "encoder.2"]
@@ -167,14 +138,3 @@ def test_which_outputs_have_a_ceiling_and_which_sums_enter_a_norm_follows_the_gr
             after = group_of(method) in ("Post-LN", "DeepNorm", "Dual") and not partly
             assert norm_after_sum(spec(method.key, *layers)) == after
     assert ends_in_norm(spec("tomorrow", 2)) and norm_after_sum(spec("tomorrow", 2))
-
-
-def test_methods_whose_own_recipes_differ_in_their_rate_are_not_contrasted() -> None:
-    def moved(key: str, size: float, recipe: str) -> Run:
-        made = methods.with_recipe(spec(key, 6, recipe=recipe))
-        return run(made, {"update": table([0, 16], {"state": [0.0, size]})})
-
-    shared, apart = ([moved("rezero", 4.0, r), moved("dlcl", 1.0, r)] for r in ("shared", "paper"))
-    assert contrast(apart) is None and contrast(shared) is not None
-    alike = contrast([moved("post-ln", 4.0, "paper"), moved("deepnorm", 1.0, "paper")])
-    assert alike is not None and alike.ratio == pytest.approx(4.0)

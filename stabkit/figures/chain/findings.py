@@ -9,34 +9,33 @@ import numpy as np
 import pandas as pd
 
 from stabkit.figures.drawing import curves
-from stabkit.results import share
-from stabkit.results.chain import LATER, SATURATED, START
+from stabkit.results import points, share
+from stabkit.results.chain import LATER, START
 from stabkit.results.conditions import Condition, norm_after_sum, output_stack, shown
-from stabkit.results.contrast import contrast
 from stabkit.results.outcome import AT_UNIGRAM
 from stabkit.results.perturbation import laws
-from stabkit.results.readings import centre, update_at
+from stabkit.results.readings import centre, reference_step, update_at
 from stabkit.results.run import Run
 from stabkit.spec import depth_text
-from stabkit.words import listed, percent, several, short
+from stabkit.words import listed, several, short, updates
 
 ORIGINS: Mapping[str, tuple[str, ...]] = {"feed-forward": ("ffn",), "attention": ("self", "cross")}
 """{what stands before a norm: kinds of sub-layers}."""
 
 
 def farthest(runs: Sequence[Run], frame: pd.DataFrame) -> str:
-    """How much further the farthest method moves than the nearest, at the deepest depth that two of them share."""
-    pair = contrast(runs)
-    if pair is None or pair.alike:
-        return "How far the output moves from its start, step by step"
-    if pair.of_the_way[1] > SATURATED:
-        higher, lower = map(percent, pair.of_the_way)
-        when = f"{pair.step} updates take" if pair.step > 1 else "one update takes"
-        return f"At {pair.where} {when} the output {higher} ({pair.higher}) and {lower} ({pair.lower}) of √(2d) away"
-    return (
-        f"At {pair.where} {pair.higher}'s output moves {short(pair.ratio)} times as far as {pair.lower}'s "
-        f"in {f'{pair.step} updates' if pair.step > 1 else 'the first update'}"
-    )
+    """How far the output of the farthest and of the nearest method is at the deepest depth that two of them share."""
+    step = reference_step(runs)
+    frame = frame[(frame["step"] == step) & points.drawable_rows(frame["update"], log=True)]
+    order = ["encoder_layers", "decoder_layers"]
+    frame = frame.assign(total=frame[order].sum(axis=1)).sort_values(["total", *order], kind="stable", ascending=False)
+    for (depth, condition), rows in frame.groupby(["depth", "condition"], sort=False):
+        moved = sorted((centre(own), str(label)) for label, own in rows.groupby("label", sort=False)["update"])
+        if len(moved) > 1:
+            where = f"{depth} ({condition})" if condition else depth
+            ends = " to ".join(f"{short(value)} ({label})" for value, label in (moved[-1], moved[0]))
+            return f"At {where} the output moves by {ends} in {updates(step)}"
+    return "How far the output moves from its start, step by step"
 
 
 SHORTEST = 3

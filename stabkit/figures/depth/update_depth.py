@@ -24,8 +24,7 @@ from stabkit.figures.drawing import lettering, style
 from stabkit.figures.drawing.line_ends import label_ends, last_read
 from stabkit.figures.picture import Note, Picture, RunPicture
 from stabkit.results import points, update_fit
-from stabkit.results.conditions import MOST_IN_COLOUR
-from stabkit.results.contrast import PAIR
+from stabkit.results.conditions import MOST_IN_COLOUR, PAIR
 from stabkit.results.readings import centre
 from stabkit.results.run import Run
 from stabkit.results.update_fit import JOINED, Stacks, fit, reached, unless_equal

@@ -10,6 +10,8 @@ from stabkit.results.conditions import Condition
 from stabkit.results.forecast.measured import UPDATES
 from stabkit.results.forecast.model import UNSEEN, WARMUP
 from stabkit.results.outcome import NEAR
+from stabkit.results.run import Run
+from stabkit.spec import RunSpec
 from stabkit.words import axis_words, fitting, listed, scientific, several
 
 VERBS = {
@@ -25,7 +27,7 @@ VERBS = {
     "early": ("is too early to judge", "are too early to judge"),
 }
 """Of one method and of several, in the order in which a headline has them."""
-MOST_SAID = 3
+MOST_CONDITIONS = 3
 """Conditions of which the sentence speaks, those in which something fails first; the matrix has all."""
 
 
@@ -43,9 +45,9 @@ def answer(verdicts: Matrix) -> str:
         return f"These {UPDATES} updates{where} are outside the forecast's range ({outside}): {beyond}."
     ordered = sorted(verdicts.rows, key=lambda row: _order(verdicts, row))
     of = [(condition, list(rows)) for condition, rows in groupby(ordered, lambda row: row.condition)]
-    said = sorted(sorted(range(len(of)), key=lambda place: not _lost(of[place][1]))[:MOST_SAID])
+    said = sorted(sorted(range(len(of)), key=lambda place: not _lost(of[place][1]))[:MOST_CONDITIONS])
     sentences = [_sentence(*of[place], verdicts.depths) for place in said]
-    if (more := len(of) - MOST_SAID) > 0:
+    if (more := len(of) - MOST_CONDITIONS) > 0:
         sentences.append(f"The table has {more} more condition{'s' * (more > 1)}")
     setting = _setting(verdicts)
     past = " past the warm-up" if any(verdicts.warmups) else ""
@@ -104,6 +106,20 @@ def in_short(verdicts: Matrix) -> str:
     )
 
 
+def instead(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]] = ()) -> str:
+    """What runs say of which no cell has a verdict or a forecast."""
+    if not runs:
+        return f"No run has a result: all {len(failed)} failed." if failed else "No run has a result yet."
+    if all(run.spec.single_step for run in runs):
+        from stabkit.wording import slope  # it needs pandas, which the terminal's table does not
+
+        first, *more = slope.clauses(runs)
+        return f"{'; '.join([first, *filter(None, [slope.promise(runs)]), *more])}."
+    if all(run.spec.train.steps == 0 for run in runs):
+        return "No update was made: these are measurements of untrained models."
+    return f"No run has a verdict or a forecast: a forecast needs the records of {UPDATES} updates, a verdict more."
+
+
 def _lost(rows: Sequence[VerdictRow]) -> bool:
     """Whether a cell of a condition does not train: of many conditions these are told first."""
     return any(_word(cell) in ("some", "stuck", "likely stuck", "diverged") for row in rows for cell in row.cells)
@@ -130,7 +146,7 @@ def _near(verdicts: Matrix) -> str:
     ]
     if not near:
         return ""
-    names = several(near, len(near)) if len(near) <= MOST_SAID else f"{len(near)} cells"
+    names = several(near, len(near)) if len(near) <= MOST_CONDITIONS else f"{len(near)} cells"
     ends = "ends" if len(near) == 1 else "end"
     return f" {names} {ends} within {NEAR:g} nats of the limit: twice as many updates would decide."
 
@@ -149,7 +165,7 @@ def unseen(names: Sequence[str], optimizers: Sequence[str]) -> str:
     train.`; "" of no method."""
     if not names:
         return ""
-    who = several(names, len(names)) if len(names) <= MOST_SAID else f"{len(names)} methods"
+    who = several(names, len(names)) if len(names) <= MOST_CONDITIONS else f"{len(names)} methods"
     known = [f"{UNSEEN[key][1]} ({UNSEEN[key][0]})" for key in optimizers if key in UNSEEN]
     worth = f": with methods that it had not seen, its AUC was {listed(*known)}" if known else ""
     return f"The forecast's fit has no run of {who}{worth}."

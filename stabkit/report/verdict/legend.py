@@ -73,7 +73,7 @@ def outcomes(cell: VerdictCell) -> str:
     return ", ".join(f"{WORDS[word]} {count}/{cell.total}" for word, count in cell.outcomes)
 
 
-def said(cell: VerdictCell) -> str:
+def word_of(cell: VerdictCell) -> str:
     """The forecast where there is one, else the outcomes."""
     return WORDS[cell.forecast] if cell.forecast else outcomes(cell)
 

@@ -16,7 +16,7 @@ from stabkit.spec import RunSpec
 from stabkit.words import listed, short
 
 WIDTH, HEIGHT, MARGIN = 240, 70, 3
-MOST = 60
+MOST_POINTS = 60
 """Points of a curve."""
 
 
@@ -76,7 +76,7 @@ def _curve(name: str, along: str, x: NDArray[np.int64], y: NDArray[np.float64], 
     keep = np.flatnonzero(np.isfinite(y) & (y > 0) if logarithmic else np.isfinite(y))
     if len(keep) < 2:
         return Curve(f"{name}: not recorded", "")
-    keep = keep[np.unique(np.linspace(0, len(keep) - 1, MOST).round().astype(int))]
+    keep = keep[np.unique(np.linspace(0, len(keep) - 1, MOST_POINTS).round().astype(int))]
     across, up = x[keep].astype(float), np.log10(y[keep]) if logarithmic else y[keep]
     low, high = float(up.min()), float(up.max())
     first, last = across[0], across[-1]

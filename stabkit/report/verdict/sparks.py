@@ -18,7 +18,7 @@ from stabkit.results.readings import series
 from stabkit.results.run import Run
 
 WIDTH, HEIGHT, MARGIN = 96, 30, 2
-MOST = 48
+MOST_SPARKS = 48
 """Points of a curve."""
 CURVES = 16
 """Of a cell: those of its first seeds."""
@@ -63,7 +63,7 @@ def _updates(cell: VerdictCell, by: Mapping[str, Run]) -> list[Curve]:
 
 def _thinned(steps: np.ndarray, values: np.ndarray, keep: np.ndarray) -> Curve:
     seen = np.flatnonzero(keep)
-    seen = seen[np.unique(np.linspace(0, len(seen) - 1, MOST).round().astype(int))] if len(seen) else seen
+    seen = seen[np.unique(np.linspace(0, len(seen) - 1, MOST_SPARKS).round().astype(int))] if len(seen) else seen
     return steps[seen].astype(float).tolist(), values[seen].tolist()
 
 

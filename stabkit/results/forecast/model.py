@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
 import numpy as np
 
@@ -53,22 +53,6 @@ FIXED = (
 """What is the same in all of the corpus: a run that has it otherwise is out of range."""
 
 
-class ForecastJson(TypedDict):
-    """What sixteen updates say of a run."""
-
-    word: Word
-    p_trains: float | None
-    """null where it is out of range."""
-    features: dict[str, float]
-    """The links' numbers."""
-    axes: list[str]
-    """Along which it lies out of range."""
-    corpus: str
-    """sha256 of the rows that the coefficients were fitted on."""
-    unseen: bool
-    """Whether the fit has no run of its method."""
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Forecast:
     """What sixteen updates say of a run."""
@@ -84,17 +68,6 @@ class Forecast:
     """sha256 of the rows that the coefficients were fitted on."""
     unseen: bool = False
     """Whether the fit has no run of its method."""
-
-    def to_json(self) -> ForecastJson:
-        """Plain JSON values."""
-        return {
-            "word": self.word,
-            "p_trains": self.p_trains,
-            "features": dict(self.features),
-            "axes": list(self.axes),
-            "corpus": self.corpus,
-            "unseen": self.unseen,
-        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from stabkit.figures.depth.slope import PICTURE
 from stabkit.figures.drawing import style
 from stabkit.model.transformer import tensors
 from stabkit.report import order
-from stabkit.report.verdict.headline import headline
+from stabkit.report.verdict.answer import answer, instead
 from stabkit.report.verdict.matrix import matrix
 from stabkit.results import slope
 from stabkit.results import update_fit as depth_fit
@@ -237,14 +237,14 @@ def test_a_page_of_single_steps_shows_what_is_known_before_training_and_judges_n
     assert "slope" in shown and shown <= {figure.name for figure in FIGURES if figure.at_start}
     assert 'class="matrix"' not in page and "nothing was trained, so there is no outcome" in page
     assert all(made.run_id in page for made in STEPS)
-    assert headline(STEPS) == f"{title(STEPS)}."
-    assert text_of(page).index(headline(STEPS)) < text_of(page).index('id="figure-slope"')
+    assert instead(STEPS) == f"{title(STEPS)}."
+    assert text_of(page).index(instead(STEPS)) < text_of(page).index('id="figure-slope"')
     assert "12 times DeepNorm's at 2L-2L, 30 times at 6L-6L" in title(STEPS)
 
 
 def test_a_page_of_training_and_single_steps_opens_as_that_of_the_training_alone() -> None:
     mixed = render([*STEPS, *TRAINING], command="stabkit report")
-    assert headline(TRAINING) in text_of(mixed) and title(STEPS) in text_of(mixed)
+    assert answer(matrix(TRAINING)) in text_of(mixed) and title(STEPS) in text_of(mixed)
     assert 'class="matrix"' in mixed and "nothing was trained" not in mixed
     assert all(made.run_id in mixed for made in (*STEPS, *TRAINING))
 
