@@ -11,5 +11,5 @@
 
 `python3 dev.py evidence forecast` and `… recent` make those pages from the committed rows;
 `python -m studies --help`, `python -m studies.own --help`. What made docs/findings.md, near.csv and transfer.md's table
-is at the git tag v1.1.0-studies.
+is at commit `686db662`.
 """

@@ -18,7 +18,7 @@ Z_975 = 1.960
 DRAWN = 0.56
 """The standard error that a difference of two losses has for one token because the text is a draw of sentences; that of
 n tokens is 1/√n of it. Multi30k, the median of 50 pairs of methods at 18 layers, 0.07 to 1.3: the farther apart two
-models are the larger (`benchmarks/validation_text.py` at the git tag `v1.1.0-studies`)."""
+models are the larger (`benchmarks/validation_text.py` at commit `686db662`)."""
 
 
 def drawn(tokens: float) -> float:

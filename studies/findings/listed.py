@@ -91,8 +91,8 @@ def results(of: Listed) -> str:
         "comes from; what became of it at another rate, seed, task, batch and length stands in "
         "[findings.md](findings.md). All pages are in the [gallery](gallery.md). Written from "
         "[findings.toml](findings.toml) by `python -m studies.findings.listed`. The commands "
-        "`python -m studies findings`, `python -m studies.carried` and `python benchmarks/blind.py` are those of the "
-        "git tag `v1.1.0-studies`.",
+        "`python -m studies findings`, `python -m studies.carried` and `python benchmarks/blind.py` are those of "
+        "commit `686db662`.",
     ]
     for section in of.sections:
         parts += [f"## {section.title}", *filter(None, [section.before])]
