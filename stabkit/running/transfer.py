@@ -102,6 +102,8 @@ class Trained(NamedTuple):
     notes: Sequence[str] = ()
 
 
+UNJUDGED = "a run too early to judge counts as training here: more --steps decide"
+
 Train = Callable[[Sequence[Place]], Trained]
 Seconds = Callable[[Sequence[Place]], float]
 """How long these will take, about."""
@@ -176,7 +178,9 @@ def of_methods(
         done = execute.run(request.of([spec(place) for place in places]), store, listener, retry_failed=retry_failed)
         runs = {run.run_id: run for run in done.runs}
         trials = {place: trial(runs[run_id]) for place in places if (run_id := spec(place).run_id) in runs}
-        return Trained(trials, [(lost.run_id, reason) for lost, reason in done.failed], new)
+        early = plan.highest and any(run.outcome.word == "early" for run in done.runs)
+        failed = [(lost.run_id, reason) for lost, reason in done.failed]
+        return Trained(trials, failed, new, [UNJUDGED] * early)
 
     def seconds(places: Sequence[Place]) -> float:
         missing = [spec(place) for place in places if spec(place).run_id not in store]
