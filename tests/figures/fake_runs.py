@@ -205,15 +205,12 @@ def ended(run_spec: RunSpec, outcome: Word = "trains", loss: float = 5.0, **valu
 REFERENCES = tuple(" ".join(str((7 * i + j) % 50) for j in range(6 + i % 7)) for i in range(120))
 
 
-def translated(made: Run, right: float, beam: int = 4, sentences: str = "test") -> Run:
-    """The run with one more translation, in which this share of the words is right."""
+def translated(made: Run, right: float, beam: int = 4, sentences: str = "test") -> Translation:
+    """What a run might have made of the held-out sentences: this share of the words is right."""
     random = np.random.default_rng(zlib.crc32(made.run_id.encode()))
     lines = tuple(" ".join(w if random.random() < right else "x" for w in line.split()) for line in REFERENCES)
     spec_ = TranslationSpec(run=made.run_id, digest=made.digest, search=Search(beam=beam), sentences=sentences)
-    scored = score(lines, REFERENCES, "none")
-    one = Translation(spec_, lines, REFERENCES, "none", scored, {})
-    made.__dict__["translations"] = (*made.__dict__.get("translations", ()), one)
-    return made
+    return Translation(spec_, lines, REFERENCES, "none", score(lines, REFERENCES, "none"), {})
 
 
 def at16(method: str, depth: int, value: float, outcome: str = "early", **more: object) -> Run:

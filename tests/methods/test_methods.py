@@ -94,7 +94,7 @@ def test_every_method_is_finite_everywhere_and_says_where_it_comes_from(make, de
 
 def test_every_file_of_the_folder_has_its_row():
     folder = Path(package.__file__).parent
-    files = {p.stem for room in ("papers", "today") for p in (folder / room).glob("*.py")} - {"__init__"}
+    files = {p.stem for room in ("papers", "recent") for p in (folder / room).glob("*.py")} - {"__init__"}
     assert files == {make.__module__.rpartition(".")[2] for make in methods.METHODS}
 
 

@@ -27,9 +27,10 @@ from stabkit.quality.job import score
 from stabkit.results.translation import Search, TranslationSpec
 from stabkit.running import work
 from stabkit.spec import ModelConfig, TaskConfig
+from stabkit.storage import export
 from stabkit.storage.shelf import Shelf
 from stabkit.storage.store import Store
-from stabkit.storage.translations import TRANSLATION, of_run
+from stabkit.storage.translations import TRANSLATION
 from stabkit.tasks import corpus, objective, synthetic
 from stabkit.tasks.base import BOS, EOS, PAD, HeldOut
 from stabkit.tasks.synthetic import Synthetic
@@ -363,11 +364,12 @@ def test_references_of_text_are_the_test_file_and_every_row_knows_its_line(direc
     assert (smaller.references, smaller.lines) == (found.references, found.lines)
 
 
-def test_any_sentence_survives_the_table(tmp_path: Path) -> None:
-    made = translated(ended(run_spec("deepnorm", 2)), 0.5)
-    (one,) = of_run(made)
+def test_any_sentence_survives_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = ended(run_spec("deepnorm", 2))
+    one = translated(made, 0.5)
     odd = ('say "a, b"', "one\rline", "", "  two  ", *one.references[4:])
-    made.__dict__["translations"] = (replace(one, references=odd),)
+    for module in (door, export):
+        monkeypatch.setattr(module, "of_run", lambda run: (replace(one, references=odd),))
     door.put([made], "csv", tmp_path / "all.csv", "translations")
     with open(tmp_path / "all.csv", newline="", encoding="utf-8") as file:
         read = list(csv.DictReader(file))

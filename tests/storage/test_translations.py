@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -49,12 +50,18 @@ def put(shelf: Shelf[Translation], change: Callable[[dict[str, Any]], Any], file
     return name
 
 
+def of(out: Path, run_id: str) -> tuple[Translation, ...]:
+    """What a run of SPEC's digest made."""
+    run: Any = SimpleNamespace(path=out / "runs" / run_id, run_id=run_id, digest=SPEC.digest)
+    return of_run(run)
+
+
 def test_a_translation_comes_back_as_it_was_put(tmp_path: Path) -> None:
     shelf, found = Shelf(TRANSLATION, tmp_path), made()
-    assert shelf.ids() == [] and of_run(shelf.out, RUN, SPEC.digest) == () and SPEC.translation_id not in shelf
+    assert shelf.ids() == [] and of(shelf.out, RUN) == () and SPEC.translation_id not in shelf
     commit(shelf, found)
     assert SPEC.translation_id in shelf and shelf.load(SPEC.translation_id) == found
-    assert of_run(shelf.out, RUN, SPEC.digest) == (found,) and of_run(shelf.out, OTHER, SPEC.digest) == ()
+    assert of(shelf.out, RUN) == (found,) and of(shelf.out, OTHER) == ()
     folders = sorted(path.name for path in (tmp_path / "translations").iterdir())
     assert folders == [".partial", SPEC.translation_id]
     assert list((tmp_path / "translations" / ".partial").iterdir()) == []
@@ -88,7 +95,7 @@ def test_translations_are_found_by_their_run(tmp_path: Path) -> None:
     (shelf.root / "a file").write_text("")
     assert shelf.ids() == sorted(spec.translation_id for spec in wanted)
     assert shelf.ids(OTHER) == sorted(spec.translation_id for spec in wanted[3:])
-    assert {one.spec for one in of_run(shelf.out, RUN, SPEC.digest)} == set(wanted[:3])
+    assert {one.spec for one in of(shelf.out, RUN)} == set(wanted[:3])
 
 
 @pytest.mark.parametrize("name", [*FILES, "manifest.json"])
@@ -102,7 +109,7 @@ def test_a_changed_byte_is_found_and_the_translation_left_out(name: str, tmp_pat
     path.write_bytes(data)
     with pytest.raises(CorruptFolder):
         shelf.load(SPEC.translation_id)
-    assert [one.spec for one in of_run(shelf.out, RUN, SPEC.digest)] == [other]
+    assert [one.spec for one in of(shelf.out, RUN)] == [other]
     path.unlink()
     with pytest.raises(CorruptFolder):
         shelf.load(SPEC.translation_id)
@@ -120,7 +127,7 @@ def test_a_translation_of_another_version_is_old_and_not_corrupt(tmp_path: Path)
     folder.commit(shelf.root / name, partial, files, TRANSLATION_VERSION + 1, lambda: False)
     with pytest.raises(OldFolder):
         shelf.load(name)
-    assert of_run(shelf.out, RUN, SPEC.digest) == ()
+    assert of(shelf.out, RUN) == ()
 
 
 def test_a_second_commit_of_the_same_leaves_the_first(tmp_path: Path) -> None:
@@ -176,7 +183,7 @@ def test_what_is_no_translation_is_refused_although_its_checksums_are_right(
     name = put(shelf, change)
     with pytest.raises(CorruptFolder, match="not a translation of stabkit"):
         shelf.load(name)
-    assert of_run(shelf.out, RUN, SPEC.digest) == ()
+    assert of(shelf.out, RUN) == ()
 
 
 SPECS: dict[str, Callable[[dict[str, Any]], Any]] = {
@@ -198,7 +205,7 @@ def test_what_is_no_spec_is_refused(change: Callable[[dict[str, Any]], Any], tmp
     name = put(shelf, change, "spec.json")
     with pytest.raises(CorruptFolder, match="not a translation of stabkit"):
         shelf.load(name)
-    assert of_run(shelf.out, RUN, SPEC.digest) == ()
+    assert of(shelf.out, RUN) == ()
 
 
 def test_an_environment_is_an_object(tmp_path: Path) -> None:
@@ -212,7 +219,7 @@ def test_the_spec_of_another_translation_is_refused_and_named(tmp_path: Path) ->
     name = put(shelf, lambda held: other.to_json(), "spec.json")
     with pytest.raises(CorruptFolder, match=f"belongs to {other.translation_id}"):
         shelf.load(name)
-    assert of_run(shelf.out, RUN, SPEC.digest) == ()
+    assert of(shelf.out, RUN) == ()
 
 
 @pytest.mark.parametrize("text", [b"", b"{", b"[" * 100_000, b"\xff", b"null"])
