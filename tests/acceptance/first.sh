@@ -9,7 +9,7 @@ block "a sweep answers, writes a page and says what is next" says 'report: .*htm
 block "the same again trains nothing" says 'nothing to train' stab sweep $tiny --out s
 block "a page is one file without a network" bash -c '! grep -qE "(src|href)=\"https?://[^\"]*\.(js|css|png)" s/reports/*.html'
 block "--json is one document" bash -c "'$bin/python' -m stabkit sweep $tiny --out s --json -q | python3 -m json.tool"
-block "--dry-run trains nothing" says '4 runs' stab sweep --dry-run --depths 6 --warmup 0 --out empty
+block "--dry-run trains nothing" says '4 .*runs|4 runs' stab sweep --dry-run --depths 6 --warmup 0 --out empty
 block "runs are listed, shown and verified" bash -c "'$bin/python' -m stabkit runs ls --out s && '$bin/python' -m stabkit runs verify --out s"
 block "numbers are exported" says 'run,step,probe,site,value' stab export --store s
 block "a typo in a method is named" says "did you mean 'deepnorm'" stab sweep --models deepnrom
