@@ -3,7 +3,7 @@
 html.py           the page: everything that assets/page.html.j2 shows · files.py: written to disk, figures too
 order.py          whose page it is, and in which order it tells · verdict/: its sentences, matrix, runs' own curves
 cards.py          a figure with its drawing, texts, table and data
-how.py            how it was run
+provenance.py     how it was run
 transfer.py       the page of rates · own/: the pages of a user's own model
 json_document.py  the same for machines
 """

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from typing import get_args
 
 from stabkit.results.line import too_few
-from stabkit.results.own.link import Ground, LinkVerdict
+from stabkit.results.own.link import Ground, LinkVerdict, StreamGround
 from stabkit.results.own.measured import TOP
 from stabkit.results.own.verdict import SATURATED
 from stabkit.wording.laws import law, with_depth
@@ -20,7 +21,8 @@ def why(link: LinkVerdict) -> str:
     ground = link.ground
     match ground.key:
         case "room":
-            return f"{_grows(link)}; its largest entry is within a factor of {ground.room:.2g} of {_largest(ground)}"
+            near = f"within a factor of {ground.room:.2g} of the largest {ground.dtype} number"
+            return f"{_grows(link)}; its largest entry is {near}"
         case "overflow":
             return f"the {_whose(ground)}residual stream overflows {ground.dtype}{_at(ground.depth)}"
         case "divided out":
@@ -73,10 +75,7 @@ def why(link: LinkVerdict) -> str:
 
 def brief(link: LinkVerdict) -> str:
     """The same for the title of a picture, where it is too long for one."""
-    return _grows(link) if link.ground.key in STREAM else why(link)
-
-
-STREAM = "room", "overflow", "diluted", "divided out", "law unknown", "exponential", "steep", "undecided", "law"
+    return _grows(link) if link.ground.key in get_args(StreamGround) else why(link)
 
 
 def _whose(ground: Ground) -> str:
@@ -95,10 +94,6 @@ def _grows(link: LinkVerdict) -> str:
 
 def _with_law(link: LinkVerdict) -> str:
     return f"{_grows(link)}; {with_depth(link.fit)}" if link.fit is not None else _grows(link)
-
-
-def _largest(ground: Ground) -> str:
-    return f"the largest {ground.dtype} number"
 
 
 def _no_law(link: LinkVerdict) -> str:

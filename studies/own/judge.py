@@ -28,7 +28,7 @@ from studies.own.models import SCHEMES
 
 def numbers(row: CorpusRow) -> CellNumbers | None:
     """What the command's rules read of a row; None where the probe had no result. A row is of one depth, so that no law
-    in depth is known, and holds no unreached matrices: no model of the corpus is cut."""
+    in depth is known, and holds no unreached matrices; a test probes that no scheme is cut at four layers."""
     seen, case = row.measured, row.case
     if seen is None:
         return None

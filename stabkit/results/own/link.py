@@ -40,8 +40,11 @@ class Evidence:
     seeds: tuple[float, ...]
 
 
+StreamGround = Literal[
+    "room", "overflow", "diluted", "divided out", "law unknown", "exponential", "steep", "undecided", "law"
+]
 GroundKey = Literal[
-    "room", "overflow", "diluted", "divided out", "law unknown", "exponential", "steep", "undecided", "law",
+    StreamGround,
     "unregistered", "unreached", "incomparable", "gradient",
     "finite", "broke",
     "update", "tokens", "no tokens", "scores", "no scores", "loss",

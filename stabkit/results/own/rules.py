@@ -31,7 +31,7 @@ from stabkit.results.depth_fit import depth_fit
 from stabkit.results.forecast.logistic import Word as Forecasted
 from stabkit.results.own.cell import Broke
 from stabkit.results.own.forecast import Healthy, ours
-from stabkit.results.own.link import BySeed, Ground, LinkVerdict, evidence, worst
+from stabkit.results.own.link import BySeed, Ground, LinkVerdict, StreamGround, evidence, worst
 from stabkit.results.own.link import Word as LinkWord
 from stabkit.results.own.measured import UPDATES
 
@@ -185,11 +185,6 @@ def _stream_of(stack: str, shown: str, cells: Sequence[CellNumbers], limits: Lim
     if fit.high > limits.stream or fit.low < -limits.stream:
         return found("cannot tell", "undecided")
     return found("pass", "law")
-
-
-StreamGround = Literal[
-    "room", "overflow", "diluted", "divided out", "law unknown", "exponential", "steep", "undecided", "law"
-]
 
 
 def _gradient(cells: Sequence[CellNumbers], limits: Limits) -> LinkVerdict:
