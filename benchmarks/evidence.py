@@ -84,7 +84,8 @@ PARTS: dict[str, Part] = {
     ),
     "slope": Part(
         page="multi30k-slope.html",
-        command=f"slope --depths 6,18,50 --seeds 0..2 {TEXT} --out OUT",
+        command="sweep --models all --depths 6,18,50 --seeds 0..2 --optimizer sgd --steps 1 --warmup 0 --lr 1e-5 "
+        f"--dtype float64 --max-tokens 512 {TEXT} --out OUT",
     ),
     "landscape": Part(
         page="multi30k-landscape.html", command=f"landscape --model deepnorm --seeds 0..2 {TEXT} --out OUT"

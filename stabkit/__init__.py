@@ -1,6 +1,6 @@
 """stabkit: will this residual, normalisation and initialisation scheme stay stable at this depth?
 
-`stabkit.sweep(…)`, `ablate`, `slope`, `transfer` and `landscape` train tiny models and return what they
+`stabkit.sweep(…)`, `ablate`, `transfer` and `landscape` train tiny models and return what they
 found; `transfer(factory)` says whether the best rate of a model of one's own carries over depth;
 `stabkit.probe(factory, depths)` judges a model of one's own, `audit(factory)` holds it against a recipe,
 `watch(model, optimizer)` records and warns in a training loop, `loss_surface(model, loss)` draws the loss around any
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
         load_records,
         load_runs,
         probe,
-        slope,
         sweep,
         transfer,
         watch,
@@ -39,7 +38,6 @@ __all__ = [
     "load_runs",
     "loss_surface",
     "probe",
-    "slope",
     "sweep",
     "transfer",
     "watch",

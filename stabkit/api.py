@@ -126,10 +126,6 @@ Steps = Annotated[int, Option("Updates of each run.", LONG, "UPDATES")]
 OwnSteps = Annotated[int, Option("Updates at each depth and seed; 150 and more show an outcome.", LONG, "UPDATES")]
 Warmup = Annotated[Wholes, Option("Then inverse-sqrt decay; 0: a constant rate. An axis.", LONG, "UPDATES")]
 Rates = Annotated[Reals, Option("Peak learning rate. A list is an axis.", LONG, "RATES")]
-StepRates = Annotated[
-    Reals | None,
-    Option("η of the step; default 1e-5 in float64; 1e-4,1e-5 in float32, which must agree.", LONG, "RATES"),
-]
 RateSpan = Annotated[str, Option("The lowest and the highest rate to try.", LONG, "LOW..HIGH")]
 Highest = Annotated[bool, Option("Search only the highest stable rate, with every seed.", LONG)]
 TimeBudget = Annotated[str, Option("Time allowed: 30m, 2h; the same command continues.", LONG, "TIME")]
@@ -348,54 +344,6 @@ def ablate(
     Raises and warns as `sweep`.
     """
     return _train("ablate", locals())
-
-
-def slope(
-    models: Models = "all",
-    *,
-    depths: Depths = (6, 18, 50, 100),
-    arch: Arch = "encoder-decoder",
-    hidden: Widths = 64,
-    ffn: Ffn = 128,
-    heads: Heads = 2,
-    base_init: Base = "xavier_normal",
-    untied: Untied = False,
-    block: BlockName = "classic",
-    norm: NormKind = None,
-    ffn_kind: FfnKind = None,
-    positions: Positions = None,
-    qk_norm: QkNorm = False,
-    no_biases: NoBiases = False,
-    data: Data = None,
-    source: Source = None,
-    target: Target = None,
-    vocab: Vocab = 2000,
-    max_tokens: MaxTokens = 512,
-    seeds: Seeds = SEEDS,
-    rate: StepRates = None,
-    label_smoothing: Smoothing = 0.1,
-    probes: Probes = None,
-    out: Out = None,
-    workers: Workers = "auto",
-    device: Device = "auto",
-    kernels: KernelPath = "fused",
-    together: Together = "auto",
-    dtype: Dtype = "float64",
-    executor: Executor = "processes",
-    scheduler: Scheduler = None,
-    shard: Sharded = None,
-    run_timeout: RunTimeout = 0.0,
-    retry_failed: RetryFailed = False,
-    yes: Yes = False,
-    listener: "CallListener | None" = None,
-) -> "SweepResult":
-    """Make one tiny SGD step and say how far it moves the output: the methods ranked at every depth, no training.
-
-    ‖ΔF‖/η as η → 0, the linear regime of DeepNet's theorems. A minute for all methods up to 50 layers.
-
-    Raises and warns as `sweep`.
-    """
-    return _train("slope", locals())
 
 
 def transfer(
@@ -863,7 +811,7 @@ COMMANDS: Mapping[str, Mapping[str, Any]] = {
         for name, parameter in signature(function).parameters.items()
         if name != "listener" and parameter.default is not parameter.empty
     }
-    for function in (sweep, ablate, slope, transfer, probe, landscape)
+    for function in (sweep, ablate, transfer, probe, landscape)
 }
 """{command: {option: default}}, of those that train."""
 
@@ -877,7 +825,6 @@ def request(command: str, options: Mapping[str, Any], making: Callable[[str], No
     read = {
         "sweep": grids.sweep,
         "ablate": grids.ablate,
-        "slope": grids.slope,
         "landscape": landscape.landscape,
         "transfer": carried.request,
     }

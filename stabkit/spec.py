@@ -201,7 +201,7 @@ class RunSpec:
 
     @property
     def single_step(self) -> bool:
-        """One update of SGD: a probe of the linear regime (`stabkit slope`), not training."""
+        """One update of SGD: a probe of the linear regime, not training."""
         return self.train.optimizer == "sgd" and self.train.steps == 1 and self.train.warmup == 0
 
     @property

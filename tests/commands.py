@@ -34,7 +34,7 @@ TINY = [
     "--max-tokens",
     "128",
 ]
-TRAIN = ("SWEEP", "ABLATE", "SLOPE", "LANDSCAPE", "PAPER")
+TRAIN = ("SWEEP", "ABLATE", "LANDSCAPE", "PAPER")
 INLINE = {f"STABKIT_{name}_EXECUTOR": "inline" for name in TRAIN}
 """Where nothing else is asked for, runs train in the test's process: to start a worker takes longer than they do."""
 

@@ -135,7 +135,9 @@ def test_a_result_shows_itself_in_a_notebook_and_its_page_names_the_command_that
 
 @pytest.mark.slow
 def test_each_function_returns_what_its_command_does(tmp_path: Path) -> None:
-    step = stabkit.slope(("post-ln", "deepnorm"), seeds=0, out=tmp_path, dtype="float32", **STEP)
+    step = stabkit.sweep(
+        ("post-ln", "deepnorm"), optimizer="sgd", steps=1, warmup=0, lr=(1e-4, 1e-5), out=tmp_path, **STEP
+    )
     assert isinstance(step, SweepResult) and len(step.runs) == 4 and "<table" in step._repr_html_()
     scaled = stabkit.ablate(alpha_scale=(0.5, 2), beta_scale=[1], out=tmp_path, **SMALL)
     assert isinstance(scaled, SweepResult) and len(scaled.runs) == 3

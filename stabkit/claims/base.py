@@ -215,7 +215,7 @@ WARMED = f"train.warmup=4000 train.lr=0.0005 train.max_tokens=512 {_DE_EN} {_SID
 UNWARMED = WARMED.replace("=4000", "=0")
 """The same without warm-up."""
 STEP = f"train.warmup=0 train.lr=1e-05 train.max_tokens=512 {_DE_EN} train.optimizer=sgd {_SIDES} dtype=float64"
-"""The default `stabkit slope`'s."""
+"""One small step of SGD."""
 
 share_claim = partial(Claim, scale="share", threshold=MOST_RUNS)
 """Says what happens in most runs."""

@@ -68,13 +68,6 @@ def _ablate(invocation: Invocation) -> None:
     train(invocation, api.ablate)
 
 
-@command(app, api.slope)
-def _slope(invocation: Invocation) -> None:
-    from stabkit.cli.commands.train import train
-
-    train(invocation, api.slope)
-
-
 @command(app, api.transfer, (*TRAINING, "strict_drift"))
 def _transfer(invocation: Invocation) -> None:
     from stabkit.cli.commands.transfer import carried

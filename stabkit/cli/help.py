@@ -16,7 +16,6 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
         "stabkit sweep --models 2026 --depths 18 --steps 250 --warmup 0 --seeds 0..2",
     ),
     "ablate": ("stabkit ablate --alpha-scale 0.25..4", "stabkit ablate --drop deepnorm,init --seeds 0..2"),
-    "slope": ("stabkit slope --depths 6,18,50", "stabkit slope --models post-ln,deepnorm --depths 6,18 --seeds 0"),
     "transfer": (
         "stabkit transfer package.module:function --depths 4,8,16",
         "stabkit transfer --models pre-ln,deepnorm --depths 6,18,50 --highest",
@@ -42,6 +41,7 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
 }
 """Two of each command, its shortest use first."""
 MEANT: Mapping[str, str] = {
+    "slope": "sweep --optimizer sgd --steps 1 --warmup 0 --lr 1e-5 --dtype float64",
     "compare": "sweep --models post-ln,deepnorm",
     "train": "sweep --depths 6,18 --steps 250 --warmup 0",
     "run": "sweep --depths 6,18",

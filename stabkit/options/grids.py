@@ -20,10 +20,6 @@ from stabkit.running.grid import Grid
 from stabkit.running.request import Request, price
 from stabkit.spec import Dtype, Kernels, RecipeName, RunSpec
 
-SLOPE_RATES = {"float64": (1e-5,), "float32": (1e-4, 1e-5)}
-"""η small enough to be linear and large enough to be seen: at 1e-6 in float32 rounding eats up to half of it."""
-
-
 DOUBLINGS = (0.25, 0.5, 1.0, 2.0, 4.0)
 """Factors on α and β where none are given."""
 Making = Callable[[str], None]
@@ -112,14 +108,6 @@ def parsed(options: Options, making: Making) -> tuple[tuple[Grid, ...], Request]
         notes=notes,
     )
     return tuple(_sized(whole, *shape) for shape in shapes), rest
-
-
-def slope(options: Options, making: Making) -> Request:
-    """The request of one SGD step a run: small enough to be linear, and in float32 at two rates that must agree."""
-    dtype = ranges.choice("--dtype", options["dtype"], get_args(Dtype))
-    rates = ranges.reals("--rate", options["rate"] or SLOPE_RATES[dtype], 0.0, 1e6, above=True)
-    step: Options = {**options, "optimizer": "sgd", "weight_decay": None, "momentum": None, "steps": 1}
-    return sweep({**step, "warmup": 0, "lr": rates}, making)
 
 
 def ablate(options: Options, making: Making) -> Request:

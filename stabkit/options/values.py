@@ -47,7 +47,6 @@ class Options(TypedDict):
     steps: Any
     warmup: Any
     lr: Any
-    rate: Any
     optimizer: Any
     weight_decay: Any
     momentum: Any

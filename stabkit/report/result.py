@@ -107,7 +107,7 @@ class _Answered(ABC):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class SweepResult(_Answered):
-    """Of `sweep`, `ablate`, `slope` and `landscape`: the runs, and what was measured of them."""
+    """Of `sweep`, `ablate` and `landscape`: the runs, and what was measured of them."""
 
     name: str
     """Of the page: which command it is of."""

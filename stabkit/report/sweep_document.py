@@ -127,7 +127,7 @@ class ClaimJson(ClaimCommandJson):
 
 
 class SweepDocument(Document, MoreOfSweep):
-    """`stabkit sweep`, `ablate`, `slope` and `landscape`."""
+    """`stabkit sweep`, `ablate` and `landscape`."""
 
     report: str
     """The page's path."""

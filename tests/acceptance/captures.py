@@ -36,7 +36,7 @@ COMMANDS = {
     "sweep-bleu": f"sweep --models deepnorm,post-ln --depths 2 --steps 4 --bleu {SMALL}",
     "ablate": f"ablate --depths 2 --steps 45 {SMALL}",
     "ablate-drop": f"ablate --models admin --depths 2 --drop omega,beta --steps 4 {SMALL}",
-    "slope": f"slope --models papers --depths 2,4 {SMALL}",
+    "slope": f"sweep --models papers --depths 2,4 --optimizer sgd --steps 1 --warmup 0 --lr 1e-5 --dtype float64 {SMALL}",
     "transfer-highest": f"transfer --models post-ln,deepnorm --depths 2 --seeds 0 --steps 40 --highest {SMALL}",
     "landscape": f"landscape --depths 2 --steps 6 --snapshots 2 --points 5 --cut-points 7 --direction-seeds 0 {SMALL}",
     "paper-fig4": "paper fig4 --depths 2,3 --steps 16 --vocab 200",
@@ -76,7 +76,7 @@ READ = {
     "report-figures": "report post-ln-2L-2L-s0 --store {store} --out {out}/report-figures.html --figures {out}/figures",
 }
 
-HELP = "|sweep|ablate|slope|transfer|landscape|paper|report|export|methods|probe|audit|runs|runs ls|runs show|runs verify|runs rm"
+HELP = "|sweep|ablate|transfer|landscape|paper|report|export|methods|probe|audit|runs|runs ls|runs show|runs verify|runs rm"
 
 BAD = """
 sweep --models deepnrom
@@ -105,7 +105,7 @@ sweep --depths 2 --dtype float16
 ablate --alpha-scale 0
 ablate --drop gamma
 ablate --models post-ln,admin
-slope --rate 0
+sweep --lr 0
 transfer --models pre-ln --depths 2 --highest --predict 4
 landscape --points 2
 landscape --weights x.safetensors

@@ -257,11 +257,6 @@ def test_a_report_of_nothing_that_can_be_read_is_refused_and_names_the_file(out,
     assert not (tmp_path / "page.html").exists()
 
 
-def test_a_rate_of_slope_is_named_as_it_was_given():
-    done = stabkit("slope", "--rate", "0", "--dry-run")
-    assert done.returncode == 2 and "--rate" in done.stderr and "--lr" not in done.stderr
-
-
 def test_an_unknown_command_names_the_nearest():
     done = stabkit("sweeep")
     assert done.returncode == 2 and "sweep" in done.stderr and done.stderr.count("\n") == 1

@@ -24,7 +24,6 @@ pytestmark = pytest.mark.usefixtures("undrawn")
 WORDS = [
     "sweep",
     "ablate",
-    "slope",
     "transfer",
     "landscape",
     "paper",
@@ -34,6 +33,7 @@ WORDS = [
     "schema",
     "probe",
 ]
+ONE_STEP = ("--optimizer", "sgd", "--steps", "1", "--warmup", "0", "--lr", "1e-5", "--dtype", "float64")
 ROWS = [*([word] for word in WORDS), ["audit"], *(["runs", word] for word in ("ls", "show", "verify", "rm"))]
 
 
@@ -152,7 +152,7 @@ def test_the_last_lines_are_the_answer_the_page_and_the_next_command(tmp_path: P
 @pytest.mark.parametrize(
     ("command", "more", "then"),
     [
-        ("slope", ("--models", "deepnorm", "--seeds", "0"), "stabkit sweep --models deepnorm --depths 2"),
+        ("sweep", ("--models", "deepnorm", *ONE_STEP), "stabkit sweep --models deepnorm --depths 2"),
         ("ablate", ("--alpha-scale", "1", "--steps", "2", "--warmup", "0"), "stabkit landscape --depths 2"),
         (
             "landscape",

@@ -33,10 +33,8 @@ SMALL = "--hidden 16 --ffn 24 --vocab 200 --max-tokens 64 --out {out}"
 PROBE = "probe tests.own.probe_models"
 QUICK = {
     "sweep": f"sweep --models deepnorm,admin --depths 1,2 --steps 2 --warmup 4000 --seeds 5 {SMALL}",
-    "slope": f"slope --models deepnorm,post-ln --depths 1,2 --seeds 0 {SMALL}",
     "sweep-dry-run": f"sweep --depths 1,2 --dry-run {SMALL}",
     "ablate-dry-run": f"ablate --depths 1 --seeds 0..9999 --dry-run {SMALL}",
-    "slope-dry-run": f"slope --depths 1 --dry-run {SMALL}",
     "landscape-dry-run": f"landscape --depths 1 --dry-run {SMALL}",
     "transfer-dry-run": "transfer --models pre-ln --hidden 16,32 --depths 1 --dry-run --out {out}",
     "paper-dry-run": "paper fig4 --budget 20m --dry-run --out {out}",
@@ -57,6 +55,10 @@ SLOW = {
     "paper": "paper fig4 --depths 1,2 --steps 2 --vocab 200 --out {out}",
 }
 MORE = {
+    "single steps at two rates": (
+        "sweep",
+        f"sweep --models deepnorm,post-ln --depths 1,2 --optimizer sgd --steps 1 --warmup 0 --lr 1e-4,1e-5 {SMALL}",
+    ),
     "a watch": ("runs-show", "runs show watched --out {out}"),
     "a method that profiles": ("methods", "methods admin --depths 1x1"),
     "a change that is tried": ("probe", f"{PROBE}:post_ln --depths 6 --seeds 0 --lr 0.003 --out {{out}}"),

@@ -1,4 +1,4 @@
-"""What DeepNet's theory says of one small SGD step (§3.3 and §4), and what such steps measure (`stabkit slope`).
+"""What DeepNet's theory says of one small SGD step (§3.3 and §4), and what such steps measure.
 
 ‖ΔF‖/η as η → 0: the regime of Lemma 1 and Theorems 2 to 4, before anything saturates. Exponents are of ‖ΔF‖/η ∝ N^p,
 least squares over 6 to 50 layers, seed by seed.
@@ -19,7 +19,9 @@ from stabkit.results.run import Run
 from stabkit.results.update_fit import JOINED, DepthLine, Stacks, unless_equal
 from stabkit.words import listed
 
-COMMAND = "stabkit slope --depths 6,18,50 --seeds 0..4"
+STEPS = "--optimizer sgd --steps 1 --warmup 0 --lr 1e-5 --dtype float64 --max-tokens 512"
+"""One step of SGD, small enough to be linear; in float32 `--lr 1e-4,1e-5` must agree."""
+COMMAND = f"stabkit sweep --depths 6,18,50 --seeds 0..4 {STEPS}"
 ENCODERS = f"{COMMAND} --arch encoder-only"
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from stabkit.cli import console
 from stabkit.errors import UsageError, nearest
 
-GRIDS = ("sweep", "ablate", "slope", "landscape")
+GRIDS = ("sweep", "ablate", "landscape")
 HERE = "stabkit.cli.commands"
 DOCUMENTS: Mapping[str, str] = {
     **{line: "stabkit.report.sweep_document:SweepDocument" for line in GRIDS},

@@ -30,6 +30,8 @@ from stabkit.storage.store import Store
 
 ASIDE = ("yes", "retry_failed", "bleu")
 """Options of one call alone."""
+OF_A_STEP = ("optimizer", "steps", "warmup", "lr", "dtype")
+"""What makes a sweep one of single steps."""
 
 
 def train(invocation: Invocation, function: Callable[..., Any]) -> None:
@@ -144,6 +146,8 @@ def after(command: str, params: Mapping[str, Any], runs: Sequence[Run]) -> str:
     if not runs:
         return ""
     if command == "sweep":
+        if all(run.spec.single_step for run in runs):
+            return _line(command, "sweep", {name: value for name, value in params.items() if name not in OF_A_STEP})
         if any(run.outcome.near_line for run in runs):
             return _line(command, "sweep", {**params, "steps": str(2 * max(run.spec.train.steps for run in runs))})
         if any(run.outcome.word != "early" for run in runs):
@@ -152,8 +156,6 @@ def after(command: str, params: Mapping[str, Any], runs: Sequence[Run]) -> str:
         enough = max(HORIZON["text" if run.spec.task.source else "synthetic"] for run in runs)
         longer = {"steps": str(enough if steps < enough else 4 * steps)}
         return _line(command, "sweep", {**params, **longer, **({} if params["recipe"] == "paper" else {"warmup": "0"})})
-    if command == "slope":
-        return _line(command, "sweep", params)
     if command == "ablate" and not str(params["model"]).startswith((".", "/")):
         return _line(command, "landscape", params, "steps", "warmup", "lr")
     if runs[0].spec.method == "deepnorm" and command == "landscape":

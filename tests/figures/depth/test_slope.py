@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 
@@ -10,13 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from typer.testing import CliRunner
 
 from stabkit import methods
 from stabkit.claims import OF_STEPS
 from stabkit.claims.verdict import judge
 from stabkit.cli import tables
-from stabkit.cli.app import app
 from stabkit.figures.catalogue import FIGURES
 from stabkit.figures.depth.slope import PICTURE
 from stabkit.figures.drawing import style
@@ -232,7 +229,7 @@ def test_a_promise_is_an_exponent_of_the_methods_that_promise_none() -> None:
 
 
 def test_a_page_of_single_steps_shows_what_is_known_before_training_and_judges_nothing() -> None:
-    page = render(STEPS, command="stabkit slope")
+    page = render(STEPS, command="stabkit sweep")
     shown = set(re.findall(r'id="figure-([a-z_0-9]+)"', page))
     assert "slope" in shown and shown <= {figure.name for figure in FIGURES if figure.at_start}
     assert 'class="matrix"' not in page and "nothing was trained, so there is no outcome" in page
@@ -259,25 +256,6 @@ def test_the_drawing_has_a_point_a_depth_for_every_method() -> None:
     points = [line for axes in drawn.axes for line in axes.lines if line.get_marker() in signs]
     heights = sorted(np.asarray(line.get_ydata()).tolist() for line in points)
     assert heights == [[2.0, 2.0], [pytest.approx(24.0), pytest.approx(60.0)]]
-
-
-def plan(*args: str) -> list[RunSpec]:
-    from stabkit.spec import from_json
-
-    done = CliRunner().invoke(app, ["slope", "--dry-run", "--json", *args])
-    assert done.exit_code == 0, done.output
-    return [from_json(run["spec"]) for run in json.loads(done.stdout)["runs"]]
-
-
-def test_the_command_asks_for_single_steps_in_float64_or_at_two_rates_in_float32() -> None:
-    plain = plan("--models", "post-ln,deepnorm", "--depths", "2")
-    assert len(plain) == 6 and all(s.single_step and s.dtype == "float64" for s in plain)
-    assert {(s.train.lr, s.seed) for s in plain} == {(1e-5, seed) for seed in (0, 1, 2)}
-    single = plan("--models", "deepnorm", "--depths", "2", "--seeds", "0", "--dtype", "float32")
-    assert {(s.train.lr, s.dtype, s.single_step) for s in single} == {(1e-4, "float32", True), (1e-5, "float32", True)}
-    assert {s.train.lr for s in plan("--models", "deepnorm", "--depths", "2", "--rate", "1e-3")} == {1e-3}
-    scaled = sum(method.scaled for method in methods.DEFAULTS)  # by Adam alone
-    assert len({s.method for s in plan("--depths", "2")}) == len(methods.KEYS) - scaled
 
 
 TASK = Synthetic(vocab=200, max_tokens=128)
