@@ -18,8 +18,9 @@ training is what it is without us.
 from __future__ import annotations
 
 import math
+import statistics
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -42,7 +43,6 @@ from stabkit.own.chain.gradients import (
 from stabkit.own.chain.reader import Reader, lost, masks
 from stabkit.own.factory import one_line
 from stabkit.own.probe.built_model import BuiltModel
-from stabkit.own.probe.drawn import usual_size
 from stabkit.own.probe.schedule import Peak, Ramp, Rates, Schedule, ramp, rates_of
 from stabkit.own.sublayers import reading, run
 from stabkit.own.sublayers.anatomy import and_more
@@ -88,6 +88,21 @@ GROWN = (ArithmeticError, AssertionError, RuntimeError, ValueError)
 distributions, matrices that do not invert. A batch that is not there (IndexError, KeyError) is none of these."""
 
 
+def size(weight: torch.Tensor) -> float:
+    """How large a matrix is drawn: σ·√((rows + columns)/2), 1 for Xavier's; NaN of what is none. Kaiming's, orthogonal
+    ones, torch's own and N(0, 0.02²) at usual widths have at most 1.5."""
+    if weight.dim() != 2 or weight.numel() < 2:
+        return math.nan
+    return float(weight.detach().float().std()) * math.sqrt(sum(weight.shape) / 2)
+
+
+def usual_size(weights: Iterable[torch.Tensor]) -> float:
+    """The median over those that are matrices; 0 where none is, or where it is not finite."""
+    known = [one for weight in weights if not math.isnan(one := size(weight))]
+    middle = statistics.median(known) if known else 0.0
+    return middle if math.isfinite(middle) else 0.0
+
+
 def readings(steps: int) -> frozenset[int]:
     """0, powers of two, the last two: where activations and the weights' steps are read."""
     powers = {2**i for i in range(steps.bit_length()) if 2**i <= steps}
@@ -108,7 +123,7 @@ def record(
     with run.untouched(made.model):
         stream = reading.found(made.model, made.call, pattern)
     training = _Training(made, stream, tell)
-    size = usual_size(p for own in stream.sublayers for p in training.groups[own.name])
+    drawn = usual_size(p for own in stream.sublayers for p in training.groups[own.name])
     usual, beyond = Recorder(), Recorder()
     if steps >= LEAST:
         training.until = ends_at(made.objective.frequencies, made.objective.entropy)
@@ -136,7 +151,7 @@ def record(
         unreached_share=share,
         rate=peak.rate,
         warmup=peak.update,
-        drawn=size,
+        drawn=drawn,
         notes=training.notes,
     )
 

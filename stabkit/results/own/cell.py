@@ -125,7 +125,7 @@ class Facts:
     normed_sums: bool = False
     """Whether a norm follows every sum whose branch the change scales."""
     drawn: float = 0.0
-    """How large its matrices were drawn, the median over sub-layers' (`own/probe/drawn.py`); 0 where not known."""
+    """How large its matrices were drawn, the median over sub-layers' (`own/probe/loop.py`); 0 where not known."""
     change: str = ""
     """What was changed to try a cure (`cure.py`); "" for the model as it is."""
 
