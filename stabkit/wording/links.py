@@ -27,12 +27,12 @@ from stabkit.results.own.forecast import (
     OwnForecast,
 )
 from stabkit.results.own.judged import Judged, judged
-from stabkit.results.own.link import NAMES, LinkVerdict
 from stabkit.results.own.measured import TOP, UPDATES
 from stabkit.results.own.outcome import LEAST, NOTHING, SLOW, ShortTraining
+from stabkit.results.own.rules import NAMES, LinkVerdict
 from stabkit.results.own.verdict import Verdict
 from stabkit.wording import chain
-from stabkit.wording.laws import law
+from stabkit.wording.chain import law
 from stabkit.words import fitting, scientific, short, updates
 
 UNITS = {

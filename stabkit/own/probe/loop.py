@@ -22,6 +22,7 @@ import statistics
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import nn
@@ -288,57 +289,24 @@ class _Training:
         self._taken += 1
 
 
-def cell(
-    made: BuiltModel,
-    recorded: ProbeRecord,
-    *,
-    factory: str,
-    depth: int | None,
-    lr: float,
-    seed: int,
-    steps: int,
-    change: str = "",
-) -> ModelCell:
-    """What was recorded, as results know it."""
-    return ModelCell(
-        Facts(
-            factory=factory,
-            depth=depth,
-            lr=lr,
-            seed=seed,
-            steps=steps,
-            sublayers=recorded.sublayers,
-            how=recorded.stream.how,
-            notes=(*made.notes, *recorded.stream.notes, *recorded.notes),
-            model=type(made.model).__name__,
-            parameters=sum(p.numel() for p in made.model.parameters()),
-            width=recorded.width,
-            tokens=recorded.tokens,
-            batch=recorded.batch,
-            start=made.start,
-            broke=recorded.broke,
-            optimizer=updates.name(made.optimizers),
-            optimizers=tuple(type(own).__name__ for own in made.optimizers),
-            rate=recorded.rate,
-            guess=recorded.guess,
-            normed=recorded.stream.normed,
-            dtype=recorded.dtype,
-            unreached=recorded.unreached,
-            unreached_share=recorded.unreached_share,
-            unregistered=recorded.stream.unregistered,
-            fresh=made.fresh,
-            warmup=recorded.warmup,
-            drawn=recorded.drawn,
-            frequencies=made.objective.frequencies,
-            entropy=made.objective.entropy,
-            change=change,
-            changed=made.changed,
-            factors=made.factors,
-            normed_sums=made.normed_sums,
-            bounded=recorded.stream.bounded,
-        ),
-        recorded.records,
+def cell(made: BuiltModel, recorded: ProbeRecord, **asked: Any) -> ModelCell:
+    """What was recorded, as results know it; `asked`: factory, depth, lr, seed, steps and change."""
+    fields = (
+        (recorded, "sublayers width tokens batch broke rate guess dtype unreached unreached_share warmup drawn"),
+        (recorded.stream, "how normed unregistered bounded"),
+        (made, "start fresh changed factors normed_sums"),
+        (made.objective, "frequencies entropy"),
     )
+    facts = Facts(
+        **asked,
+        **{name: getattr(value, name) for value, names in fields for name in names.split()},
+        notes=(*made.notes, *recorded.stream.notes, *recorded.notes),
+        model=type(made.model).__name__,
+        parameters=sum(p.numel() for p in made.model.parameters()),
+        optimizer=updates.name(made.optimizers),
+        optimizers=tuple(type(own).__name__ for own in made.optimizers),
+    )
+    return ModelCell(facts, recorded.records)
 
 
 def _unreached(

@@ -256,3 +256,8 @@ def last_of_all(cells: Sequence[ModelCell], probe: str) -> int:
     """The last step at which all of them have a reading: one that has learnt ends before the others."""
     steps = [set(cell.records[probe].steps.tolist()) for cell in cells]
     return int(max(set.intersection(*steps)))
+
+
+def sublayer_counts(cells: Sequence[ModelCell]) -> list[tuple[int, int]]:
+    """(depth, sub-layers), the shallowest first."""
+    return sorted({c.facts.depth: len(c.facts.sublayers) for c in cells if c.facts.depth is not None}.items())
