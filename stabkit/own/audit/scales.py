@@ -83,15 +83,11 @@ def _fixed(case: Case) -> Iterator[Violation]:
         groups[_cause(method, pairs) or f"{_asked(method, pairs)} {_has(pairs)}"] += pairs
     for pairs in groups.values():
         cause = _cause(method, pairs)
-        stacks = [site.stack for site, _ in pairs]
-
-        def of(stack: Stack, pairs: Pairs = pairs) -> Pairs:
-            return [pair for pair in pairs if pair[0].stack == stack]
-
-        asked, has = by_stack(stacks, lambda s: _asked(method, of(s))), by_stack(stacks, lambda s: _has(of(s)))
+        sites = [site for site, _ in pairs]
+        asked, has = by_stack(sites, pairs, lambda own: _asked(method, own)), by_stack(sites, pairs, _has)
         yield Violation(
             topic="scale",
-            what=f"{where(case, [site for site, _ in pairs])}: {cause or f'{has}, not {asked}'}",
+            what=f"{where(case, sites)}: {cause or f'{has}, not {asked}'}",
             recipe=f"{asked} ({method.source})",
             measured=has,
             remedy=f"let the sum be {asked}",

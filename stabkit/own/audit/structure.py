@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -188,10 +189,8 @@ def _twice(case: Case) -> Iterator[Violation]:
 
 def _grown(pairs: Sequence[tuple[Site, TracedSublayer]]) -> str:
     """The product of all shortcuts' scales, a stack by itself."""
-    factors: dict[Stack, float] = {}
-    for site, sublayer in pairs:
-        factors[site.stack] = factors.get(site.stack, 1.0) * sublayer.omega
-    return by_stack(factors, lambda stack: f"{factors[stack]:.2g}")
+    omegas = [sublayer.omega for _, sublayer in pairs]
+    return by_stack([site for site, _ in pairs], omegas, lambda own: f"{math.prod(own):.2g}")
 
 
 def _style(norms: tuple[bool, bool, bool, bool]) -> str:

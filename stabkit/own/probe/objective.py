@@ -4,8 +4,8 @@
     loss(model, step)           a batch of that step: `step` by name, or a second parameter without a default
     (loss, batches)             loss(model, batch), the batches of an iterable in their order, again from the first
                                 where they end
-    none                        something to learn (`learnable.py`): tokens of its vocabulary, or images, whichever it takes;
-                                fresh batches drawn by the seed alone
+    none                        something to learn (`learnable.py`), tokens or images, whichever it takes: fresh
+                                batches drawn by the seed alone
 
 Step 0 is the batch that the chain is read on; update t is made on that of step t. A model that sees one batch again and
 again learns it by heart, which keeps alive gradients that fade on fresh ones.
