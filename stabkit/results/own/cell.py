@@ -12,9 +12,9 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stabkit.results.own.guess import Guess, guess
+from stabkit.results.own.guess import Guess
 from stabkit.results.records import Table
-from stabkit.results.typed import typed
+from stabkit.results.typed import read
 
 PROBE_VERSION = 2
 """Of what is recorded: a folder of another is probed again."""
@@ -157,15 +157,8 @@ FactsJson = Annotated[dict[str, Any], Facts]
 
 def facts(body: Mapping[str, Any]) -> Facts:
     """Of JSON; raises TypeError, KeyError or ValueError for what is none."""
-    parts = tuple(Sublayer(**own) for own in body["sublayers"])
-    numbers = {name: float(body[name]) for name in ("lr", "start", "rate")}  # "nan" in JSON
-    broke = None if body["broke"] is None else Broke(**body["broke"])
-    notes = tuple(map(str, body["notes"]))
-    scores = guess(body.get("guess"))
-    tuples = {"sublayers": parts, "notes": notes, "normed": tuple(body.get("normed", ()))}
-    tuples |= {name: tuple(body.get(name, ())) for name in ("changed", "factors", "optimizers")}
-    found = typed(Facts(**{**body, **numbers, **tuples, "broke": broke, "guess": scores}))
-    if not parts:
+    found = read(Facts, body)
+    if not found.sublayers:
         raise ValueError("it has no sub-layer")
     return found
 
