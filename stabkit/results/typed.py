@@ -34,7 +34,7 @@ def _read(value: Any, kind: Any) -> Any:
     origin, of = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
         return value if value is None else _read(value, next(one for one in of if one is not type(None)))
-    if origin is tuple and isinstance(value, list):
+    if origin is tuple and isinstance(value, (list, tuple)):
         return tuple(_read(own, of[0]) for own in value)
     if isinstance(origin, type) and issubclass(origin, Mapping) and isinstance(value, Mapping):
         return {name: _read(own, of[1]) for name, own in value.items()}
