@@ -13,7 +13,7 @@ from stabkit.methods import formula
 from stabkit.methods.base import Kind, Method, Site, Stack
 from stabkit.own.audit import causes
 from stabkit.own.audit.case import Case, Violation
-from stabkit.own.audit.words import by_stack, span, where
+from stabkit.own.audit.words import by_stack, grouped, span, where
 from stabkit.own.sublayers.sublayer import TracedSublayer
 
 CLOSE = 0.01
@@ -137,19 +137,15 @@ def _kappas(case: Case) -> Iterator[Violation]:
 
 def _logits(case: Case) -> Iterator[Violation]:
     """c in softmax(c·Q·Kᵀ), which is 1/√d_head unless a norm stands on queries and keys."""
-    off = [
-        (site, own)
+    off = (
+        ((round(own.logit, DIGITS), own.head), (site, own))
         for site, own in case.pairs
         if own.logit is not None
         and own.head
         and not (case.method.inner(site, "query") or case.method.inner(site, "key"))
         and not _near(own.logit, own.head**-0.5)
-    ]
-    groups: dict[tuple[float, int], Pairs] = defaultdict(list)
-    for site, own in off:
-        assert own.logit is not None
-        groups[round(own.logit, DIGITS), own.head].append((site, own))
-    for (factor, head), pairs in groups.items():
+    )
+    for (factor, head), pairs in grouped(off).items():
         places = where(case, [site for site, _ in pairs])
         yield Violation(
             topic="scale",

@@ -11,7 +11,7 @@ import torch
 from stabkit.methods.base import Kind, Role, Stack
 from stabkit.own.audit import causes
 from stabkit.own.audit.case import BASES, CONSTANT, Case, Reading, Violation, deviation
-from stabkit.own.audit.words import by_stack, matrices, names, span, where
+from stabkit.own.audit.words import by_stack, grouped, matrices, names, span, where
 from stabkit.own.sublayers.anatomy import Anatomy
 
 ALIKE = 0.999
@@ -22,6 +22,10 @@ SAMPLE = 4096
 """Entries of a matrix that are compared with another layer's."""
 
 Unit = tuple[Stack, Kind, Role]
+
+
+def _units(readings: Sequence[Reading]) -> dict[Unit, list[Reading]]:
+    return grouped(((r.site.stack, r.site.kind, r.part.role), r) for r in readings)
 
 
 def judge(case: Case, anatomy: Anatomy) -> Iterator[Violation]:
@@ -71,11 +75,7 @@ def _finite(case: Case, anatomy: Anatomy) -> Iterator[Violation]:
 
 def _clones(case: Case) -> Iterator[Violation]:
     groups: dict[bool, list[list[Reading]]] = {False: [], True: []}
-    units: dict[Unit, list[Reading]] = defaultdict(list)
-    for r in case.readings:
-        if math.isfinite(r.std) and r.std > 0:
-            units[r.site.stack, r.site.kind, r.part.role].append(r)
-    for readings in units.values():
+    for readings in _units([r for r in case.readings if math.isfinite(r.std) and r.std > 0]).values():
         for group in _alike(readings):
             if len({r.site.layer for r in group}) > 1:
                 groups[len(names(group)) == 1].append(group)
@@ -113,10 +113,7 @@ def has_its_gains(case: Case) -> bool:
 
 def _alike(readings: Sequence[Reading]) -> Iterator[list[Reading]]:
     """Groups of two or more whose entries are the same up to a factor."""
-    shapes: dict[tuple[int, int], list[Reading]] = defaultdict(list)
-    for reading in readings:
-        shapes[reading.shape].append(reading)
-    for group in shapes.values():
+    for group in grouped((reading.shape, reading) for reading in readings).values():
         rows = torch.stack([_sampled(reading.part.weight) for reading in group])
         rows = rows / rows.norm(dim=1, keepdim=True).clamp_min(1e-300)
         alike = (rows @ rows.T).abs() > ALIKE
@@ -175,9 +172,7 @@ def _constant(case: Case) -> Violation:
 
 
 def _deviations(case: Case, readings: Sequence[Reading]) -> Iterator[Violation]:
-    units: dict[Unit, list[Reading]] = defaultdict(list)
-    for r in readings:
-        units[r.site.stack, r.site.kind, r.part.role].append(r)
+    units = _units(readings)
     groups: dict[tuple[str, str], list[Reading]] = defaultdict(list)
     slips = {key: _causes(case, key[2], unit) for key, unit in units.items()}
     counts = Counter(cause for own in slips.values() for cause in own)

@@ -70,13 +70,20 @@ def names(readings: Iterable[Reading]) -> tuple[str, ...]:
 
 
 T = TypeVar("T")
+K = TypeVar("K")
+
+
+def grouped(pairs: Iterable[tuple[K, T]]) -> dict[K, list[T]]:
+    """{key: what has it}, in the order of the pairs."""
+    groups: dict[K, list[T]] = defaultdict(list)
+    for key, value in pairs:
+        groups[key].append(value)
+    return groups
 
 
 def by_stack(sites: Sequence[Site], members: Sequence[T], text: Callable[[Sequence[T]], str]) -> str:
     """One text for all stacks, or `1.9 in the encoder, 2.7 in the decoder`: of the members at these sites."""
-    of: dict[Stack, list[T]] = defaultdict(list)
-    for site, member in zip(sites, members, strict=True):
-        of[site.stack].append(member)
+    of = grouped(zip((site.stack for site in sites), members, strict=True))
     texts = {stack: text(own) for stack, own in of.items()}
     if len(set(texts.values())) == 1:
         return next(iter(texts.values()))
