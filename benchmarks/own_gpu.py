@@ -29,7 +29,7 @@ from transformers import GPT2Config, GPT2LMHeadModel
 
 import stabkit
 from stabkit.own.chain.gradients import gradient_squares
-from stabkit.own.watch.schedule import reads
+from stabkit.own.watch.recording import reads
 
 UPDATES, TURN, TURNS = 40, 10, 6
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"

@@ -27,7 +27,7 @@ import torch
 from torch.nn import functional
 
 import stabkit
-from stabkit.own.watch.schedule import reads
+from stabkit.own.watch.recording import reads
 from stabkit.own.watch.watch import Watch
 from tests.own.page import MODEL
 

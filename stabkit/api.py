@@ -620,9 +620,8 @@ def probe(
     from stabkit.options import probe as options
     from stabkit.options.lines import line
     from stabkit.report.result import CoordinatesResult, ProbeResult, Silent
-    from stabkit.results.own import series
     from stabkit.results.own.coordinates import coordinates
-    from stabkit.results.own.judged import judged, least_likely
+    from stabkit.results.own.judged import judged, least_likely, refuse
     from stabkit.running import probes
     from stabkit.running.executors import several
     from stabkit.storage.store import Store
@@ -636,7 +635,7 @@ def probe(
         with following.probing(len(asked.specs())) as (tell, ended):
             done = probes.run(asked, execute, tell, ended)
         if done.results:
-            series.refuse(done.results)
+            refuse(done.results)
         found = judged(done.results) if done.results and asked.widths == (None,) else None
         if found is not None and not no_cures and found.mendable:
             limit = asked.cure_time or time.monotonic() - begin

@@ -24,8 +24,8 @@ from stabkit.results.depth_fit import geometric
 from stabkit.results.outcome import LOST, RECOVERED
 from stabkit.results.own.cell import ModelCell
 from stabkit.results.own.judged import Judged
-from stabkit.results.own.link import NAMES
 from stabkit.results.own.measured import EVERY, RAMP, SILENT, TOP, ramp_information
+from stabkit.results.own.rules import NAMES
 from stabkit.results.points import drawable_rows, evenly
 from stabkit.wording import chain
 from stabkit.words import scientific, short

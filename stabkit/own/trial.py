@@ -5,7 +5,7 @@
 
 `lr` is the rate of the first group of the factory's optimiser at its smallest size; every rate of every size is in the
 factory's own proportion to it. The user's code runs here and nowhere else. The answer is JSON: {"folder": TRIAL_ID,
-"reused": …}, or {"failed": …} (`worker.answered`).
+"reused": …}, or {"failed": …} (`job.answered`).
 """
 
 from __future__ import annotations
@@ -22,12 +22,11 @@ import torch
 from stabkit.own.chain import updates
 from stabkit.own.factory import one_line
 from stabkit.own.probe.built_model import BuiltModel, make, seeded
+from stabkit.own.probe.job import answered, key, reporter
 from stabkit.own.probe.loop import GROWN
 from stabkit.own.probe.schedule import peak
-from stabkit.own.probe.worker import answered, key
 from stabkit.own.sublayers import run
 from stabkit.results.own.trial import TRIAL_VERSION, ModelTrial
-from stabkit.results.records import jsonable
 from stabkit.storage import trials
 from stabkit.storage.jobs import Event, Job, asked
 from stabkit.storage.shelf import Shelf
@@ -70,7 +69,7 @@ def _tried(job: Job, function: Callable[..., Any], shelf: Shelf[ModelTrial], tel
 
 def _updated(job: Job, made: BuiltModel, start: float, size: float, begin: float, tell: Tell) -> ModelTrial:
     """Equal updates, and what they left; `size` is of the parameters before, `begin` when the job began."""
-    losses, note = updated(made, job["steps"], lambda step, loss: tell(_event(job, step, loss)))
+    losses, note = updated(made, job["steps"], reporter(job, tell))
     whole = len(losses) == job["steps"] and math.isfinite(losses[-1])
     try:
         loss = held_out(made, job["steps"]) if whole else math.inf
@@ -118,7 +117,7 @@ def _built(job: Job, function: Callable[..., Any]) -> BuiltModel:
 def updated(made: BuiltModel, steps: int, tell: Callable[[int, float], None]) -> tuple[list[float], str]:
     """(the loss of every update, a note): as many updates as are asked for, or until one's loss is no number, or the
     user's code raises because numbers have grown; what it raises while they have not is its own fault, and goes on."""
-    losses, last, before = list[float](), -math.inf, _size(made)
+    losses, before = list[float](), _size(made)
     for step in range(1, steps + 1):
         for optimizer in made.optimizers:
             optimizer.zero_grad(set_to_none=True)
@@ -138,9 +137,7 @@ def updated(made: BuiltModel, steps: int, tell: Callable[[int, float], None]) ->
                 math.nan,
             ], f"update {step} raised {one_line(error)}: its loss counts as not finite"
         made.schedule.step()
-        if time.monotonic() - last > 0.5:
-            last = time.monotonic()
-            tell(step, losses[-1])
+        tell(step, losses[-1])
     return losses, ""
 
 
@@ -164,7 +161,3 @@ def held_out(made: BuiltModel, steps: int) -> float:
         seeded(0)
         made.model.eval()
         return statistics.fmean(float(made.objective.at(made.model, steps + 1 + i)) for i in range(count))
-
-
-def _event(job: Job, step: int, loss: float) -> Event:
-    return {"id": job["id"], "step": step, "steps": job["steps"], "loss": jsonable(loss)}

@@ -20,6 +20,29 @@ def typed(value: T) -> T:
     return value
 
 
+def read(kind: type[T], body: Mapping[str, Any]) -> T:
+    """A dataclass of plain JSON: objects are dataclasses, lists tuples, "nan" and "inf" numbers; what is not there has
+    its default. Raises TypeError, KeyError or ValueError for what is none."""
+    if not isinstance(body, Mapping):
+        raise TypeError(f"no {kind.__name__} but a {type(body).__name__}")
+    of: Any = kind
+    hints = _hints(of)
+    return typed(kind(**{name: _read(value, hints[name]) for name, value in body.items()}))
+
+
+def _read(value: Any, kind: Any) -> Any:
+    origin, of = get_origin(kind), get_args(kind)
+    if origin in (Union, types.UnionType):
+        return value if value is None else _read(value, next(one for one in of if one is not type(None)))
+    if origin is tuple and isinstance(value, (list, tuple)):
+        return tuple(_read(own, of[0]) for own in value)
+    if isinstance(origin, type) and issubclass(origin, Mapping) and isinstance(value, Mapping):
+        return {name: _read(own, of[1]) for name, own in value.items()}
+    if kind is float and type(value) in (int, str):
+        return float(value)
+    return read(kind, value) if is_dataclass(kind) and isinstance(kind, type) else value
+
+
 @cache
 def _hints(kind: Any) -> Mapping[str, Any]:
     hints = get_type_hints(kind)

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from stabkit.results.own import trial
 from stabkit.results.own.trial import TRIAL_VERSION, ModelTrial
+from stabkit.results.typed import read
 from stabkit.storage import folder
 from stabkit.storage.shelf import FolderKind
 
@@ -21,7 +21,7 @@ FILES = {"trial.json": folder.SMALL, "environment.json": folder.SMALL}
 
 def parse(path: Path, files: Mapping[str, bytes], digest: str) -> ModelTrial:
     """A trial of the bytes of its files."""
-    return trial.from_json(json.loads(files["trial.json"]))
+    return read(ModelTrial, json.loads(files["trial.json"]))
 
 
 def to_files(made: ModelTrial, environment: Mapping[str, Any]) -> dict[str, bytes]:

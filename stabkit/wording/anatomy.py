@@ -6,8 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import TypedDict
 
-from stabkit.results.own.cell import ModelCell
-from stabkit.results.own.series import uneven
+from stabkit.results.own.cell import ModelCell, sublayer_counts
 from stabkit.words import listed, plain
 
 
@@ -56,3 +55,17 @@ def notes(cells: Sequence[ModelCell]) -> list[str]:
             "or from its own random generator"
         )
     return [*notes.values(), *filter(None, [uneven(cells)])]
+
+
+def uneven(cells: Sequence[ModelCell]) -> str:
+    """How many sub-layers each depth has, where they do not follow it in a line; "" where they do."""
+    pairs = sublayer_counts(cells)
+    if len(pairs) < 3:
+        return ""
+    (a, few), (b, many) = pairs[0], pairs[-1]
+    off = any(abs(n - few - (many - few) / (b - a) * (depth - a)) > 0.5 for depth, n in pairs)
+    return (
+        f"the number of sub-layers is not linear in the depth: {', '.join(f'{n} at {depth}' for depth, n in pairs)}"
+        if off
+        else ""
+    )

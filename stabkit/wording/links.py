@@ -27,12 +27,12 @@ from stabkit.results.own.forecast import (
     OwnForecast,
 )
 from stabkit.results.own.judged import Judged, judged
-from stabkit.results.own.link import NAMES, LinkVerdict
 from stabkit.results.own.measured import TOP, UPDATES
 from stabkit.results.own.outcome import LEAST, NOTHING, SLOW, ShortTraining
+from stabkit.results.own.rules import NAMES, LinkVerdict
 from stabkit.results.own.verdict import Verdict
 from stabkit.wording import chain
-from stabkit.wording.laws import law
+from stabkit.wording.chain import law
 from stabkit.words import fitting, scientific, short, updates
 
 UNITS = {
@@ -285,30 +285,22 @@ LOW, LITTLE = 5, 25
 
 def among(link: LinkVerdict) -> str:
     """`lower than in 95 % of models that train`, or the range; "" without."""
-    healthy = link.healthy
-    if healthy is None:
-        return ""
-    if not 0 < healthy.percent < 100:
-        return f"{'higher' if healthy.percent else 'lower'} than in all {healthy.n} models that train"
-    if healthy.percent < LOW:
-        return f"lower than in {100 - healthy.percent:.0f} % of models that train"
-    if healthy.percent > 100 - LOW:
-        return f"higher than in {healthy.percent:.0f} % of models that train"
-    return f"as in models that train ({short(healthy.low)} to {short(healthy.high)})"
+    most = "{} than in all {} models that train", "{} than in {:.0f} % of models that train"
+    return _placed(link.healthy, ("lower", "higher"), *most, "as in models that train ({} to {})")
 
 
 def where(link: LinkVerdict) -> str:
     """The same under a head that says among what: `below 95 of 100`, `above all 247`, or the usual range."""
-    healthy = link.healthy
+    return _placed(link.healthy, ("below", "above"), "{} all {}", "{} {:.0f} of 100", "usual: {} to {}")
+
+
+def _placed(healthy: Healthy | None, sides: tuple[str, str], all_: str, most: str, usual: str) -> str:
     if healthy is None:
         return ""
-    if not 0 < healthy.percent < 100:
-        return f"{'above' if healthy.percent else 'below'} all {healthy.n}"
-    if healthy.percent < LOW:
-        return f"below {100 - healthy.percent:.0f} of 100"
-    if healthy.percent > 100 - LOW:
-        return f"above {healthy.percent:.0f} of 100"
-    return f"usual: {short(healthy.low)} to {short(healthy.high)}"
+    if not beside(healthy):
+        return usual.format(short(healthy.low), short(healthy.high))
+    percent, side = healthy.percent, sides[healthy.percent > 50]
+    return most.format(side, max(percent, 100 - percent)) if 0 < percent < 100 else all_.format(side, healthy.n)
 
 
 def _elsewhere(verdict: Verdict) -> str:

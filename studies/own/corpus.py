@@ -198,7 +198,7 @@ def probed_cell(case: Case, data: Path, updates: int = UPDATES) -> ModelCell:
     torch.set_num_threads(1)
     made = make(training.factory(case, data), case.name, case.shape.depth, case.seed, 0.0)
     asked = {"factory": case.name, "depth": case.shape.depth, "lr": 0.0, "seed": case.seed, "steps": updates}
-    return loop.cell(made, loop.record(made, updates, ramped=updates == UPDATES), **asked)  # type: ignore[arg-type]
+    return loop.cell(made, loop.record(made, updates, ramped=updates == UPDATES), **asked)
 
 
 def measure(case: Case, data: Path, keep: Path | None) -> CorpusRow:

@@ -10,10 +10,9 @@ from torch import nn
 from torch.nn import functional
 
 from stabkit.own.probe.built_model import make
-from stabkit.own.probe.changes import CHANGES, changed
+from stabkit.own.probe.changes import EDITS, changed
 from stabkit.own.probe.loop import cell, record
-from stabkit.results.own.cure import BY_KEY, CLIP, HEAD, cure, together
-from stabkit.results.own.cure import CHANGES as NAMED
+from stabkit.results.own.cure import BY_KEY, CHANGES, CLIP, HEAD, cure, together
 from stabkit.results.own.forecast import AXES, FAST, RATE, TESTED, ours
 from stabkit.results.own.judged import judged
 from tests.own import probe_models as models
@@ -27,8 +26,8 @@ def weights(made):
     return {name: p.detach().clone() for name, p in made.model.named_parameters()}
 
 
-def test_each_change_has_a_name_and_a_way_to_make_it_in_one_order():
-    assert list(CHANGES) == [change.key for change in NAMED]
+def test_what_each_change_does_is_one_of_the_edits_and_each_edit_is_of_some_change():
+    assert set(EDITS) == {change.edit for change in CHANGES}
 
 
 @pytest.mark.parametrize(("key", "factor"), [("rate/3", 1 / 3), ("rate/10", 0.1), ("rate*3", 3.0), ("rate*10", 10.0)])

@@ -15,10 +15,11 @@ from stabkit.own.probe.built_model import make
 from stabkit.own.probe.loop import cell as loop_cell
 from stabkit.own.probe.loop import record
 from stabkit.own.sublayers.run import Call
-from stabkit.results.own.series import refuse, uneven
+from stabkit.results.own.judged import refuse
 from stabkit.results.own.verdict import verdict
 from stabkit.storage.probed import PROBE
 from stabkit.storage.shelf import Shelf
+from stabkit.wording.anatomy import uneven
 from tests.own import probe_models as models
 from tests.own.probing import cell, told
 

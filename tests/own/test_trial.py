@@ -13,8 +13,8 @@ import torch
 
 from stabkit.errors import UsageError
 from stabkit.own import trial as trials
-from stabkit.results.own import trial as results
 from stabkit.results.own.trial import ModelTrial
+from stabkit.results.typed import read
 from stabkit.storage.shelf import Shelf
 from stabkit.storage.trials import TRIAL
 from tests.own import carried_models
@@ -120,7 +120,7 @@ def test_what_is_stored_is_not_trained_again_and_comes_back_whole(tmp_path: Path
     assert not first["reused"] and again == {**first, "reused": True}
     assert answer("tiny", tmp_path, lr=2e-2)["folder"] != first["folder"]
     made = Shelf(TRIAL, tmp_path).load(first["folder"])
-    assert results.from_json(json.loads(json.dumps(made.to_json(), allow_nan=False))) == made
+    assert read(ModelTrial, json.loads(json.dumps(made.to_json(), allow_nan=False))) == made
 
 
 def test_a_width_is_the_factorys_second_argument(tmp_path: Path) -> None:

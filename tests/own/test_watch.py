@@ -27,7 +27,7 @@ from stabkit.errors import UsageError
 from stabkit.own.chain import gradients
 from stabkit.own.watch import journal
 from stabkit.own.watch.journal import StabilityWarning
-from stabkit.own.watch.schedule import reads, stride
+from stabkit.own.watch.recording import reads, stride
 from stabkit.storage import folder
 from stabkit.storage.watched import WatchShelf
 from tests.own import probe_models as models

@@ -13,10 +13,10 @@ from stabkit.results.depth_fit import DepthFit
 from stabkit.results.own.cure import Cure
 from stabkit.results.own.forecast import ONE_BATCH, RATE, Healthy, OwnForecast, Record
 from stabkit.results.own.judged import Judged
-from stabkit.results.own.link import Evidence, Ground, LinkVerdict
+from stabkit.results.own.rules import Evidence, Ground, LinkVerdict
 from stabkit.results.own.verdict import Verdict
 from stabkit.wording import links
-from stabkit.wording.laws import with_depth
+from stabkit.wording.chain import with_depth
 from tests.results.test_own import made
 
 GOOD = Healthy(low=0.2, high=3.0, n=90, percent=50.0)

@@ -16,7 +16,7 @@ from stabkit.results.line import too_few
 from stabkit.results.own.cell import Broke, Facts, ModelCell, Sublayer, facts
 from stabkit.results.own.cure import Cure, cure
 from stabkit.results.own.judged import Judged
-from stabkit.results.own.link import worst
+from stabkit.results.own.rules import worst
 from stabkit.results.own.verdict import Limits, verdict
 from stabkit.results.records import Table
 from stabkit.wording.chain import why

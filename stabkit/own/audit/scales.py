@@ -13,7 +13,7 @@ from stabkit.methods import formula
 from stabkit.methods.base import Kind, Method, Site, Stack
 from stabkit.own.audit import causes
 from stabkit.own.audit.case import Case, Violation
-from stabkit.own.audit.words import by_stack, span, where
+from stabkit.own.audit.words import by_stack, grouped, span, where
 from stabkit.own.sublayers.sublayer import TracedSublayer
 
 CLOSE = 0.01
@@ -83,15 +83,11 @@ def _fixed(case: Case) -> Iterator[Violation]:
         groups[_cause(method, pairs) or f"{_asked(method, pairs)} {_has(pairs)}"] += pairs
     for pairs in groups.values():
         cause = _cause(method, pairs)
-        stacks = [site.stack for site, _ in pairs]
-
-        def of(stack: Stack, pairs: Pairs = pairs) -> Pairs:
-            return [pair for pair in pairs if pair[0].stack == stack]
-
-        asked, has = by_stack(stacks, lambda s: _asked(method, of(s))), by_stack(stacks, lambda s: _has(of(s)))
+        sites = [site for site, _ in pairs]
+        asked, has = by_stack(sites, pairs, lambda own: _asked(method, own)), by_stack(sites, pairs, _has)
         yield Violation(
             topic="scale",
-            what=f"{where(case, [site for site, _ in pairs])}: {cause or f'{has}, not {asked}'}",
+            what=f"{where(case, sites)}: {cause or f'{has}, not {asked}'}",
             recipe=f"{asked} ({method.source})",
             measured=has,
             remedy=f"let the sum be {asked}",
@@ -141,19 +137,15 @@ def _kappas(case: Case) -> Iterator[Violation]:
 
 def _logits(case: Case) -> Iterator[Violation]:
     """c in softmax(c·Q·Kᵀ), which is 1/√d_head unless a norm stands on queries and keys."""
-    off = [
-        (site, own)
+    off = (
+        ((round(own.logit, DIGITS), own.head), (site, own))
         for site, own in case.pairs
         if own.logit is not None
         and own.head
         and not (case.method.inner(site, "query") or case.method.inner(site, "key"))
         and not _near(own.logit, own.head**-0.5)
-    ]
-    groups: dict[tuple[float, int], Pairs] = defaultdict(list)
-    for site, own in off:
-        assert own.logit is not None
-        groups[round(own.logit, DIGITS), own.head].append((site, own))
-    for (factor, head), pairs in groups.items():
+    )
+    for (factor, head), pairs in grouped(off).items():
         places = where(case, [site for site, _ in pairs])
         yield Violation(
             topic="scale",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -10,7 +11,7 @@ from stabkit.methods import formula
 from stabkit.methods.base import PLACES, Method, Site, Stack
 from stabkit.methods.parts import normalises
 from stabkit.own.audit.case import Case, Violation, depth
-from stabkit.own.audit.words import by_stack, layers, listed, where
+from stabkit.own.audit.words import by_stack, grouped, layers, listed, where
 from stabkit.own.sublayers.sublayer import TracedSublayer
 
 STANDS = ("before the branch", "inside the branch", "after the branch", "after the sum")
@@ -156,11 +157,8 @@ def _mistaken(case: Case) -> set[int]:
 
 def _reads(case: Case) -> Iterator[Violation]:
     """Of queries, keys and values some read the stream as it is."""
-    groups: dict[tuple[str, ...], list[Site]] = defaultdict(list)
-    for site, sublayer in case.pairs:
-        if sublayer.raw and asked(case.method, site)[0]:
-            groups[sublayer.raw].append(site)
-    for roles, places in groups.items():
+    raw = ((own.raw, site) for site, own in case.pairs if own.raw and asked(case.method, site)[0])
+    for roles, places in grouped(raw).items():
         yield Violation(
             topic="norm placement",
             what=f"{where(case, places)}: {listed(roles)} read the stream without a norm",
@@ -172,11 +170,8 @@ def _reads(case: Case) -> Iterator[Violation]:
 
 def _twice(case: Case) -> Iterator[Violation]:
     """Two norms in a row where the recipe has one."""
-    groups: dict[int, list[Site]] = defaultdict(list)
-    for site, sublayer in case.pairs:
-        if sublayer.norms_in > 1 and asked(case.method, site)[0]:
-            groups[sublayer.norms_in].append(site)
-    for count, places in groups.items():
+    rows = ((own.norms_in, site) for site, own in case.pairs if own.norms_in > 1 and asked(case.method, site)[0])
+    for count, places in grouped(rows).items():
         yield Violation(
             topic="norm placement",
             what=f"{where(case, places)}: {count} norms stand in a row before the branch",
@@ -188,10 +183,8 @@ def _twice(case: Case) -> Iterator[Violation]:
 
 def _grown(pairs: Sequence[tuple[Site, TracedSublayer]]) -> str:
     """The product of all shortcuts' scales, a stack by itself."""
-    factors: dict[Stack, float] = {}
-    for site, sublayer in pairs:
-        factors[site.stack] = factors.get(site.stack, 1.0) * sublayer.omega
-    return by_stack(factors, lambda stack: f"{factors[stack]:.2g}")
+    omegas = [sublayer.omega for _, sublayer in pairs]
+    return by_stack([site for site, _ in pairs], omegas, lambda own: f"{math.prod(own):.2g}")
 
 
 def _style(norms: tuple[bool, bool, bool, bool]) -> str:

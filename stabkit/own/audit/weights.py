@@ -11,7 +11,7 @@ import torch
 from stabkit.methods.base import Kind, Role, Stack
 from stabkit.own.audit import causes
 from stabkit.own.audit.case import BASES, CONSTANT, Case, Reading, Violation, deviation
-from stabkit.own.audit.words import by_stack, matrices, names, span, where
+from stabkit.own.audit.words import by_stack, grouped, matrices, names, span, where
 from stabkit.own.sublayers.anatomy import Anatomy
 
 ALIKE = 0.999
@@ -24,15 +24,17 @@ SAMPLE = 4096
 Unit = tuple[Stack, Kind, Role]
 
 
+def _units(readings: Sequence[Reading]) -> dict[Unit, list[Reading]]:
+    return grouped(((r.site.stack, r.site.kind, r.part.role), r) for r in readings)
+
+
 def judge(case: Case, anatomy: Anatomy) -> Iterator[Violation]:
     """Violations in what was drawn."""
-    yield from _finite(case)
-    yield from _finite_outside(anatomy)
+    yield from _finite(case, anatomy)
     yield from _clones(case)
     off = [r for r in case.readings if math.isfinite(r.std) and not case.fits(r)]
     default = [r for r in off if r.default]
     if case.base == "linear":
-        yield from _scaled_default(case)
         default = []
     elif default and case.base != "torch_uniform":  # those whose default happens to be the recipe's number, too
         default = [r for r in case.readings if r.default]
@@ -45,31 +47,27 @@ def judge(case: Case, anatomy: Anatomy) -> Iterator[Violation]:
     yield from _norm_weights(anatomy)
 
 
-def _finite(case: Case) -> Iterator[Violation]:
-    broken = [r for r in case.readings if not math.isfinite(r.std)]
-    if broken:
-        yield Violation(
-            topic="not finite",
-            what=f"{matrices(case, broken)} with numbers that are not finite",
-            recipe="weights are finite",
-            measured=f"{len(broken)} of {len(case.readings)} matrices",
-            remedy="initialise them, or find what overflowed",
-            parameters=names(broken),
-        )
-
-
-def _finite_outside(anatomy: Anatomy) -> Iterator[Violation]:
-    broken = [part for part in anatomy.outside if not bool(part.weight.detach().isfinite().all())]
-    if broken:
-        yield Violation(
-            topic="not finite",
-            what=f"{', '.join(part.name or 'a matrix' for part in broken)} outside all sub-layers, with numbers "
-            "that are not finite",
-            recipe="weights are finite",
-            measured=f"{len(broken)} of {len(anatomy.outside)} matrices outside",
-            remedy="initialise them, or find what overflowed",
-            parameters=tuple(part.name for part in broken if part.name),
-        )
+def _finite(case: Case, anatomy: Anatomy) -> Iterator[Violation]:
+    inside = [r for r in case.readings if not math.isfinite(r.std)]
+    outside = [part for part in anatomy.outside if not bool(part.weight.detach().isfinite().all())]
+    named = ", ".join(part.name or "a matrix" for part in outside)
+    for broken, of, what in (
+        (names(inside), f"{len(inside)} of {len(case.readings)} matrices", matrices(case, inside)),
+        (
+            tuple(part.name for part in outside if part.name),
+            f"{len(outside)} of {len(anatomy.outside)} matrices outside",
+            f"{named} outside all sub-layers," * bool(outside),
+        ),
+    ):
+        if what:
+            yield Violation(
+                topic="not finite",
+                what=f"{what} with numbers that are not finite",
+                recipe="weights are finite",
+                measured=of,
+                remedy="initialise them, or find what overflowed",
+                parameters=broken,
+            )
 
 
 # — one draw for several layers —
@@ -77,11 +75,7 @@ def _finite_outside(anatomy: Anatomy) -> Iterator[Violation]:
 
 def _clones(case: Case) -> Iterator[Violation]:
     groups: dict[bool, list[list[Reading]]] = {False: [], True: []}
-    units: dict[Unit, list[Reading]] = defaultdict(list)
-    for r in case.readings:
-        if math.isfinite(r.std) and r.std > 0:
-            units[r.site.stack, r.site.kind, r.part.role].append(r)
-    for readings in units.values():
+    for readings in _units([r for r in case.readings if math.isfinite(r.std) and r.std > 0]).values():
         for group in _alike(readings):
             if len({r.site.layer for r in group}) > 1:
                 groups[len(names(group)) == 1].append(group)
@@ -119,10 +113,7 @@ def has_its_gains(case: Case) -> bool:
 
 def _alike(readings: Sequence[Reading]) -> Iterator[list[Reading]]:
     """Groups of two or more whose entries are the same up to a factor."""
-    shapes: dict[tuple[int, int], list[Reading]] = defaultdict(list)
-    for reading in readings:
-        shapes[reading.shape].append(reading)
-    for group in shapes.values():
+    for group in grouped((reading.shape, reading) for reading in readings).values():
         rows = torch.stack([_sampled(reading.part.weight) for reading in group])
         rows = rows / rows.norm(dim=1, keepdim=True).clamp_min(1e-300)
         alike = (rows @ rows.T).abs() > ALIKE
@@ -144,15 +135,22 @@ def _sampled(weight: torch.Tensor) -> torch.Tensor:
 
 
 def _default(case: Case, readings: Sequence[Reading]) -> Iterator[Violation]:
-    if not readings:
+    """torch's draw left in place; where all stands on it one slip, and not one a role: the gains put on that draw."""
+    scaled = case.base == "linear"
+    if scaled:
+        readings = [r for r in case.readings if r.default or case.fits(r)]
+    elif not readings:
         return
     biases = any(r.part.bias is not None and _bias_draw(case, r) == "default" for r in readings)
+    more = ", biases too" if biases else ""
+    if scaled:
+        more = f", then multiplied by the gain: {span((1 / case.over(r) for r in readings), 3)} × too small"
     yield Violation(
         topic="default initialisation",
-        what=f"{matrices(case, readings)} drawn as torch's nn.Linear does by default{', biases too' if biases else ''}",
-        recipe=f"{case.words(case.base)}, times gain {span(case.expected(r) for r in readings)} "
+        what=f"{matrices(case, readings)} drawn as torch's nn.Linear does by default{more}",
+        recipe=f"{case.words(case.recipe_base)}, times gain {span(case.expected(r) for r in readings)} "
         f"({case.method.source}); biases 0",
-        measured=f"U(±1/√fan_in): gain {span(case.gain(r) for r in readings)}",
+        measured=f"U(±1/√fan_in){' times' if scaled else ':'} gain {span(case.gain(r) for r in readings)}",
         remedy="draw every matrix with nn.init.xavier_normal_(weight, gain=…), zero every bias",
         parameters=names(readings),
     )
@@ -173,26 +171,8 @@ def _constant(case: Case) -> Violation:
     )
 
 
-def _scaled_default(case: Case) -> Iterator[Violation]:
-    """One slip, and not one a role: the recipe's gains, put on nn.Linear's draw."""
-    readings = [r for r in case.readings if r.default or case.fits(r)]
-    small = [1 / case.over(r) for r in readings]
-    yield Violation(
-        topic="default initialisation",
-        what=f"{matrices(case, readings)} drawn as torch's nn.Linear does by default, then multiplied by the gain: "
-        f"{span(small, 3)} × too small",
-        recipe=f"{case.words(case.recipe_base)}, times gain {span(case.expected(r) for r in readings)} "
-        f"({case.method.source}); biases 0",
-        measured=f"U(±1/√fan_in) times gain {span(case.gain(r) for r in readings)}",
-        remedy="draw every matrix with nn.init.xavier_normal_(weight, gain=…), zero every bias",
-        parameters=names(readings),
-    )
-
-
 def _deviations(case: Case, readings: Sequence[Reading]) -> Iterator[Violation]:
-    units: dict[Unit, list[Reading]] = defaultdict(list)
-    for r in readings:
-        units[r.site.stack, r.site.kind, r.part.role].append(r)
+    units = _units(readings)
     groups: dict[tuple[str, str], list[Reading]] = defaultdict(list)
     slips = {key: _causes(case, key[2], unit) for key, unit in units.items()}
     counts = Counter(cause for own in slips.values() for cause in own)
@@ -205,16 +185,12 @@ def _deviations(case: Case, readings: Sequence[Reading]) -> Iterator[Violation]:
         cause = "; or ".join(cause for cause in own if counts[cause] == most)
         groups[cause, "" if cause else f"{stack} {_factor(case, unit):.1f}"] += unit
     for (cause, _), group in groups.items():
-        stacks = [r.site.stack for r in group]
-
-        def of(stack: Stack, group: list[Reading] = group) -> list[Reading]:
-            return [r for r in group if r.site.stack == stack]
-
-        asked = by_stack(stacks, lambda stack: span(case.expected(r) for r in of(stack)))
-        has = by_stack(stacks, lambda stack: span(case.gain(r) for r in of(stack)))
+        sites = [r.site for r in group]
+        asked = by_stack(sites, group, lambda own: span(case.expected(r) for r in own))
+        has = by_stack(sites, group, lambda own: span(case.gain(r) for r in own))
         yield Violation(
             topic="standard deviation",
-            what=matrices(case, group, lambda stack: f", {_size(case, of(stack))}") + (f": {cause}" if cause else ""),
+            what=matrices(case, group, lambda own: f", {_size(case, own)}") + (f": {cause}" if cause else ""),
             recipe=f"gain {asked} ({case.method.source})",
             measured=f"gain {has}, on {case.words(case.base)}",
             remedy=f"draw with gain {asked}",

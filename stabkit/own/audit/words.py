@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
 
 from stabkit.methods.base import Kind, Role, Site, Stack
 from stabkit.own.audit.case import KINDS, Case, Reading
@@ -37,19 +38,19 @@ def layers(numbers: Iterable[int], total: int) -> str:
     return f"in layer{'s' * (len(numbers) > 1)} " + ", ".join(f"{a}–{b}" if a < b else str(a) for a, b in spans)
 
 
-def where(case: Case, sites: Sequence[Site], tail: Callable[[Stack], str] = lambda stack: "") -> str:
-    """`encoder in all 18 layers; decoder, feed-forward in layers 2–5`, each stack with its tail."""
+def where(case: Case, sites: Sequence[Site]) -> str:
+    """`encoder in all 18 layers; decoder, feed-forward in layers 2–5`."""
     by_stack: dict[Stack, str] = {}
     for stack in dict.fromkeys(site.stack for site in sites):
         members = [site for site in sites if site.stack == stack]
         every = dict.fromkeys(site.kind for site, _ in case.pairs if site.stack == stack)
         some = [KINDS[kind] for kind in every if any(site.kind == kind for site in members)]
         kinds = "" if len(some) == len(every) else f", {listed(some)}"
-        by_stack[stack] = f"{kinds} {layers((s.layer for s in members), case.stacks[stack].layers)}{tail(stack)}"
+        by_stack[stack] = f"{kinds} {layers((s.layer for s in members), case.stacks[stack].layers)}"
     return _together(by_stack)
 
 
-def matrices(case: Case, readings: Sequence[Reading], tail: Callable[[Stack], str] = lambda stack: "") -> str:
+def matrices(case: Case, readings: Sequence[Reading], tail: Callable[[Sequence[Reading]], str] = lambda own: "") -> str:
     """`encoder: value and out in all 18 layers; decoder: cross-attention's value in layer 3`, each with its tail."""
     by_stack: dict[Stack, str] = {}
     for stack in dict.fromkeys(r.site.stack for r in readings):
@@ -59,7 +60,7 @@ def matrices(case: Case, readings: Sequence[Reading], tail: Callable[[Stack], st
         if here == every:
             names = ["every matrix"]
         numbers = layers((r.site.layer for r in members), case.stacks[stack].layers)
-        by_stack[stack] = f": {listed(names)} {numbers}{tail(stack)}"
+        by_stack[stack] = f": {listed(names)} {numbers}{tail(members)}"
     return _together(by_stack)
 
 
@@ -68,9 +69,22 @@ def names(readings: Iterable[Reading]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(r.part.name for r in readings if r.part.name))
 
 
-def by_stack(stacks: Iterable[Stack], text: Callable[[Stack], str]) -> str:
-    """One text for all stacks, or `1.9 in the encoder, 2.7 in the decoder`."""
-    texts = {stack: text(stack) for stack in dict.fromkeys(stacks)}
+T = TypeVar("T")
+K = TypeVar("K")
+
+
+def grouped(pairs: Iterable[tuple[K, T]]) -> dict[K, list[T]]:
+    """{key: what has it}, in the order of the pairs."""
+    groups: dict[K, list[T]] = defaultdict(list)
+    for key, value in pairs:
+        groups[key].append(value)
+    return groups
+
+
+def by_stack(sites: Sequence[Site], members: Sequence[T], text: Callable[[Sequence[T]], str]) -> str:
+    """One text for all stacks, or `1.9 in the encoder, 2.7 in the decoder`: of the members at these sites."""
+    of = grouped(zip((site.stack for site in sites), members, strict=True))
+    texts = {stack: text(own) for stack, own in of.items()}
     if len(set(texts.values())) == 1:
         return next(iter(texts.values()))
     return ", ".join(f"{own} in the {stack}" for stack, own in texts.items())

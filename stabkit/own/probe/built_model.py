@@ -25,9 +25,9 @@ from stabkit.errors import UsageError
 from stabkit.own.chain import updates
 from stabkit.own.chain.gradients import gradient_norms
 from stabkit.own.factory import needed
-from stabkit.own.probe import defaults, learnable
+from stabkit.own.probe import learnable
 from stabkit.own.probe.learnable import TOPICS
-from stabkit.own.probe.objective import Objective
+from stabkit.own.probe.objective import RATE, Objective, default_loss
 from stabkit.own.probe.objective import objective as of_loss
 from stabkit.own.probe.schedule import Schedule, peak, scale
 from stabkit.own.sublayers import run
@@ -99,13 +99,13 @@ def make(
         raise UsageError(f"{name}: every parameter is frozen (requires_grad=False); there is nothing to train")
     notes = []
     if loss is None:
-        objective = defaults.loss(model, seed if source is None else source, topics)
+        objective = default_loss(model, seed if source is None else source, topics)
         data = learnable.described(topics)
         notes.append(f"the factory gives no loss: cross-entropy on new batches of synthetic data ({data}) is used")
     else:
         objective = of_loss(loss, name)
     if not optimizers:
-        optimizers = (torch.optim.AdamW(trained, lr=lr or defaults.RATE),)
+        optimizers = (torch.optim.AdamW(trained, lr=lr or RATE),)
     else:
         notes += _own_optimizers(optimizers, model, name, lr, schedulers, base)
     schedule = Schedule.of(schedulers, optimizers, warmup, name)

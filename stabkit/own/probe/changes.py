@@ -15,12 +15,12 @@ from torch import nn
 
 from stabkit.methods.base import Site
 from stabkit.methods.papers.deepnorm import alpha_beta
-from stabkit.own.probe import drawn
 from stabkit.own.probe.built_model import BuiltModel
+from stabkit.own.probe.loop import size, usual_size
 from stabkit.own.probe.schedule import Schedule, peak, scale
 from stabkit.own.sublayers import run
 from stabkit.own.sublayers.anatomy import Anatomy, Stack, dissect
-from stabkit.results.own.cure import AND, CLIP, HEAD, WARMUP
+from stabkit.results.own.cure import AND, BY_KEY, CLIP, HEAD, WARMUP, Edit
 from stabkit.results.own.forecast import FAST, LARGE, USUAL
 
 NORMAL = 0.9, 1.1
@@ -31,54 +31,49 @@ def changed(made: BuiltModel, key: str) -> BuiltModel | None:
     """A model as a change leaves it, or several with AND between; None where one has nothing to change: a tied head, a
     schedule of its own. The model given is the one that is changed."""
     for one in key.split(AND):
-        following = CHANGES[one](made)
+        following = EDITS[BY_KEY[one].edit](made, BY_KEY[one].by)
         if following is None:
             return None
         made = following
     return made
 
 
-def _smaller(made: BuiltModel) -> BuiltModel | None:
+def _smaller(made: BuiltModel, by: float) -> BuiltModel | None:
     """Every matrix of a sub-layer, and the head where it is as large, over their usual size."""
     anatomy = _anatomy(made)
-    known = dict(made.model.named_parameters(remove_duplicate=False))
+    known = _parameters(made)
     names = {part.name for stack in anatomy.stacks for own in stack.sublayers for part in own.parts} & known.keys()
-    middle = drawn.usual_size(known[name] for name in names)
+    middle = usual_size(known[name] for name in names)
     if not middle > LARGE:
         return None
     heads = {part.name for part in anatomy.outside if part.role == "head"} & known.keys()
-    names |= {name for name in heads if drawn.size(known[name]) > LARGE}
+    names |= {name for name in heads if size(known[name]) > LARGE}
     with torch.no_grad():
         for weight in {id(known[name]): known[name] for name in names}.values():
             weight.div_(middle)
     return replace(made, changed=endings(names), factors=(middle,))
 
 
-def _usual(made: BuiltModel) -> BuiltModel | None:
-    """The rate that the optimiser is used at, where the model's own lies beyond those of all tested models."""
-    usual = USUAL.get(type(made.optimizers[0]).__name__, math.nan)
-    times = peak(made.optimizers) / usual
-    if not (times > FAST or 0 < times < 1 / FAST):
-        return None
-    scale(made.optimizers, made.schedule.schedulers, 1 / times)
-    return replace(made, factors=(times,))
+def _rate(made: BuiltModel, divisor: float) -> BuiltModel | None:
+    """The rate over this; without one the rate that the optimiser is used at, where the model's own lies beyond those
+    of all tested models."""
+    factors: tuple[float, ...] = ()
+    if not divisor:
+        divisor = peak(made.optimizers) / USUAL.get(type(made.optimizers[0]).__name__, math.nan)
+        if not (divisor > FAST or 0 < divisor < 1 / FAST):
+            return None
+        factors = (divisor,)
+    scale(made.optimizers, made.schedule.schedulers, 1 / divisor)
+    return replace(made, factors=factors) if factors else made
 
 
-def _rate(divisor: float) -> Callable[[BuiltModel], BuiltModel | None]:
-    def change(made: BuiltModel) -> BuiltModel:
-        scale(made.optimizers, made.schedule.schedulers, 1 / divisor)
-        return made
-
-    return change
-
-
-def _warmup(made: BuiltModel) -> BuiltModel | None:
+def _warmup(made: BuiltModel, by: float) -> BuiltModel | None:
     if made.schedule.schedulers:
         return None
     return replace(made, schedule=Schedule.of((), made.optimizers, WARMUP, ""))
 
 
-def _clip(made: BuiltModel) -> BuiltModel:
+def _clip(made: BuiltModel, by: float) -> BuiltModel | None:
     parameters = [p for p in made.model.parameters() if p.requires_grad]
 
     def clip(optimizer: torch.optim.Optimizer, *given: Any) -> None:
@@ -90,9 +85,9 @@ def _clip(made: BuiltModel) -> BuiltModel:
     return made
 
 
-def _head(made: BuiltModel) -> BuiltModel | None:
+def _head(made: BuiltModel, by: float) -> BuiltModel | None:
     anatomy = _anatomy(made)
-    weight = dict(made.model.named_parameters(remove_duplicate=False)).get(anatomy.head)
+    weight = _parameters(made).get(anatomy.head)
     tied = {id(part.weight) for part in anatomy.outside if part.role == "embedding"}
     tables = [module.weight for module in made.model.modules() if isinstance(module, nn.Embedding)]
     if weight is None or id(weight) in tied or any(weight is table for table in tables):
@@ -102,9 +97,9 @@ def _head(made: BuiltModel) -> BuiltModel | None:
     return made
 
 
-def _embedding(made: BuiltModel) -> BuiltModel | None:
+def _embedding(made: BuiltModel, by: float) -> BuiltModel | None:
     heads = [part.weight for part in _anatomy(made).outside if part.role == "head"]
-    known = dict(made.model.named_parameters(remove_duplicate=False))
+    known = _parameters(made)
     head = known.get(_anatomy(made).head)
     tables = [
         module.weight
@@ -121,9 +116,9 @@ def _embedding(made: BuiltModel) -> BuiltModel | None:
     return replace(made, changed=tuple(sorted(name for name, p in known.items() if id(p) in ours)))
 
 
-def _last(made: BuiltModel) -> BuiltModel | None:
+def _last(made: BuiltModel, by: float) -> BuiltModel | None:
     anatomy = _anatomy(made)
-    known = dict(made.model.named_parameters(remove_duplicate=False))
+    known = _parameters(made)
     names = {
         part.name
         for stack in anatomy.stacks
@@ -145,13 +140,10 @@ def endings(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted({re.split(r"\.\d+\.", name, maxsplit=1)[-1] for name in names}))
 
 
-def _branches(power: float) -> Callable[[BuiltModel], BuiltModel | None]:
-    def change(made: BuiltModel) -> BuiltModel | None:
-        stacks = _anatomy(made).stacks
-        scaled = [(stack, stack.layers**power) for stack in stacks]
-        return replace(made, normed_sums=_normed(stacks)) if _scaled(made, scaled) else None
-
-    return change
+def _branch(made: BuiltModel, power: float) -> BuiltModel | None:
+    stacks = _anatomy(made).stacks
+    scaled = [(stack, stack.layers**power) for stack in stacks]
+    return replace(made, normed_sums=_normed(stacks)) if _scaled(made, scaled) else None
 
 
 def _normed(stacks: Sequence[Stack]) -> bool:
@@ -196,8 +188,8 @@ SHRUNK = ("value", "out", "up", "down")
 """Roles of the weights that DeepNorm draws β times smaller."""
 
 
-def _deepnorm(made: BuiltModel) -> BuiltModel | None:
-    """N(αx + f(x)) as N(x + f(x)/α), which it is but for the norm's ε, and β on the weights as they were drawn."""
+def _deepnorm(made: BuiltModel, by: float) -> BuiltModel | None:
+    """N(αx + f(x)) as N(x + f(x)/α), which it is but for the norm's ε, and β on the weights as they were"""
     anatomy = _anatomy(made)
     stacks = anatomy.stacks
     if not _normed(stacks) or len(stacks) > 1 + len(anatomy.encoder_of):
@@ -232,24 +224,25 @@ def _site(anatomy: Anatomy, place: int) -> Site:
     return Site(stack=side, kind="ffn", layer=1, index=0, encoder_layers=n, decoder_layers=m, width=width)
 
 
+def _parameters(made: BuiltModel) -> dict[str, nn.Parameter]:
+    """By every name that they have."""
+    return dict(made.model.named_parameters(remove_duplicate=False))
+
+
 def _anatomy(made: BuiltModel) -> Anatomy:
     with run.untouched(made.model):
         return dissect(run.watched(made.model, made.call))
 
 
-CHANGES: Mapping[str, Callable[[BuiltModel], BuiltModel | None]] = {
+EDITS: Mapping[Edit, Callable[[BuiltModel, float], BuiltModel | None]] = {
     "smaller": _smaller,
-    "rate=usual": _usual,
-    "rate/3": _rate(3),
-    "rate/10": _rate(10),
+    "rate": _rate,
     "warmup": _warmup,
     "clip": _clip,
     "head": _head,
     "embedding": _embedding,
-    "last/sqrt(2N)": _last,
+    "last": _last,
     "deepnorm": _deepnorm,
-    "branch/sqrt(N)": _branches(-0.5),
-    "branch/N": _branches(-1.0),
-    "rate*3": _rate(1 / 3),
-    "rate*10": _rate(0.1),
+    "branch": _branch,
 }
+"""{what is done: the function that does it}; how much stands in `results/own/cure.py`."""

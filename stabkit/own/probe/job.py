@@ -6,33 +6,54 @@
 
 The user's code runs here and nowhere else. Its answer is JSON: {"folder": PROBE_ID, "reused": …}, or {"failed": in one
 line, with the place in the user's file, "log": the whole traceback and all that was printed}.
+
+What every job does alike in which a user's code runs: their folder is the current one, what they print goes aside, what
+they raise is one line with its place; and which of their files a result follows from.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
+import os
+import re
+import sys
+import sysconfig
+import tempfile
 import time
-from collections.abc import Callable
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from functools import cache, wraps
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from stabkit.errors import UsageError
+from stabkit.errors import Interrupted, StabkitError, UsageError
+from stabkit.own import factory
 from stabkit.own.probe import loop
-from stabkit.own.probe.built_model import BuiltModel, make
+from stabkit.own.probe.built_model import FACTORY, BuiltModel, fits, make
 from stabkit.own.probe.changes import changed
 from stabkit.own.probe.learnable import ONE_TOPIC, TOPICS
-from stabkit.own.probe.worker import answered, key
+from stabkit.own.sublayers.memory import raw
 from stabkit.results.own.cell import PROBE_VERSION, ModelCell
 from stabkit.results.own.outcome import LEAST
 from stabkit.results.records import jsonable
 from stabkit.storage import probed
+from stabkit.storage.folder import write_file
 from stabkit.storage.jobs import Event, Job, asked
+from stabkit.storage.locks import Locked
 from stabkit.storage.probed import PROBE
 from stabkit.storage.shelf import Shelf
 from stabkit.version import __version__
 
+OURS = Path(__file__).resolve().parents[2]
+"""Where stabkit stands."""
+NOT_THEIRS = (OURS, *{Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib")})
+INSTALLED = {"site-packages", "dist-packages"}
+"""Folders' names."""
 READ = 3
 """Of what is read of a model: the same model read by another version is another result."""
 ENDS = ["where it has learnt"]
@@ -69,20 +90,138 @@ def _probed(
                 shelf.quarantine(probe_id)  # kept: what is recorded now takes its place
         elif shelf.load_if_sound(probe_id) is not None:
             return {"folder": probe_id, "reused": True}
-        result = _recorded(job, made, tell)
+        recorded = loop.record(made, job["steps"], job["blocks"], reporter(job, tell), ramped=job["ramped"])
+        result = loop.cell(made, recorded, **asked(job, "factory", "depth", "lr", "seed", "steps", "change"))
         where = {"stabkit": __version__, "torch": torch.__version__, "wall_seconds": round(time.monotonic() - begin, 3)}
         shelf.commit(probe_id, probed.to_files(result, where))
     return {"folder": probe_id, "reused": False}
 
 
-def _recorded(job: Job, made: BuiltModel, tell: Callable[[Event], None]) -> ModelCell:
+def answered(job: Job, log: Path, work: Callable[[Callable[..., Any]], dict[str, Any]]) -> tuple[str, str]:
+    """(id, JSON) of a job: what `work` says of the factory's function, or {"failed": in one line, with the place in the
+    user's file, "log": the whole traceback and all that was printed}. Raises UsageError for what would be as wrong at
+    any size, Locked where another command is at it."""
+    with aside(job["here"]) as printed:
+        with unforked():
+            function = factory.function(FACTORY, job["factory"])
+        fits(function, job["factory"], job["depth"], job.get("width"))
+        try:
+            return job["id"], json.dumps(work(_unforked(function)))
+        except UsageError as error:
+            return job["id"], json.dumps({"failed": str(error)})
+        except (StabkitError, Locked, Interrupted):
+            raise
+        except BaseException as error:  # a SystemExit or a KeyboardInterrupt of theirs is their model's too
+            write_file(log, printed() + traceback.format_exc().encode(errors="backslashreplace"))
+            return job["id"], json.dumps({"failed": placed(error, job["factory"]), "log": str(log)})
+
+
+def reporter(job: Job, tell: Callable[[Event], None]) -> Callable[[int, float], None]:
+    """Tells of a step and its loss, at most twice a second."""
     last = -math.inf
 
-    def event(step: int, loss: float) -> None:
+    def report(step: int, loss: float) -> None:
         nonlocal last
         if time.monotonic() - last > 0.5:
             last = time.monotonic()
             tell({"id": job["id"], "step": step, "steps": job["steps"], "loss": jsonable(loss)})
 
-    recorded = loop.record(made, job["steps"], job["blocks"], event, ramped=job["ramped"])
-    return loop.cell(made, recorded, **asked(job, "factory", "depth", "lr", "seed", "steps", "change"))
+    return report
+
+
+def key(job: Job, made: BuiltModel, words: list[Any]) -> str:
+    """The name of what is stored: an edited file, another start, another torch or another package of the model's is
+    another model. `words`: what else it follows from."""
+    hashed = hashlib.sha256()
+    steppers = "\n".join(map(repr, made.optimizers))
+    hashed.update(json.dumps([*words, repr(made.start), repr(made.begun), steppers, _packages(made)]).encode())
+    for path in _sources():
+        hashed.update(path.read_bytes())
+    for name, tensor in made.model.state_dict().items():
+        if isinstance(tensor, torch.Tensor):
+            hashed.update(name.encode())
+            hashed.update(raw(tensor))
+    short = re.sub("[^A-Za-z0-9_]", "-", job["factory"].rpartition(":")[2])[:40]
+    depth = "" if job["depth"] is None else f"-{job['depth']}L"
+    width = f"-d{job['width']}" if job.get("width") else ""
+    return f"{short}{depth}{width}-s{job['seed']}-{hashed.hexdigest()[:12]}"
+
+
+def _packages(made: BuiltModel) -> list[tuple[str, str]]:
+    """(package, version) of torch, and of what the model's parts and its optimisers are classes of."""
+    names = {type(part).__module__.partition(".")[0] for part in (*made.model.modules(), *made.optimizers)} | {"torch"}
+    return [(name, str(getattr(sys.modules.get(name), "__version__", ""))) for name in sorted(names)]
+
+
+def _sources() -> list[Path]:
+    """The files of the user's own that have been loaded: neither the standard library's, nor an installed package's,
+    nor stabkit's."""
+    files = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
+    paths = {_theirs(file) for file in files if isinstance(file, str) and file.endswith(".py")}
+    return sorted(path for path in paths if path is not None and path.is_file())
+
+
+@cache  # of two thousand modules, for each cell of a worker
+def _theirs(file: str) -> Path | None:
+    """Where a module's file lies, if it is the user's own."""
+    path = Path(file).resolve()
+    theirs = not INSTALLED & set(path.parts) and not any(root in path.parents for root in NOT_THEIRS)
+    return path if theirs else None
+
+
+def placed(error: BaseException, name: str) -> str:
+    """An exception in one line, with the place in the user's file, or the last one outside of stabkit."""
+    frames = traceback.extract_tb(error.__traceback__)
+    module = sys.modules.get(factory.module_of(name))
+    file = getattr(module, "__file__", None)
+    theirs = [f for f in frames if file and os.path.realpath(f.filename) == os.path.realpath(file)]
+    last = (theirs or [f for f in frames if OURS not in Path(f.filename).parents] or frames)[-1]
+    return f"{factory.one_line(error)} ({os.path.basename(last.filename)}:{last.lineno})"
+
+
+@contextmanager
+def unforked() -> Iterator[None]:
+    """Within, a user's code may fork; whatever comes out of it in another process ends there: one of us answers, locks
+    and writes."""
+    process = os.getpid()
+    try:
+        yield
+    finally:
+        if os.getpid() != process:
+            os._exit(0)
+
+
+def _unforked(function: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(function)
+    def called(*given: Any, **named: Any) -> Any:
+        with unforked():
+            return function(*given, **named)
+
+    return called
+
+
+@contextmanager
+def aside(here: str) -> Iterator[Callable[[], bytes]]:
+    """Within, the user's directory is the current one, and all that is printed goes to what the value reads."""
+    before = os.getcwd()
+    kept = [os.dup(1), os.dup(2)]
+    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as aside:
+        try:
+            os.chdir(here)
+            if here not in sys.path:
+                sys.path.insert(0, here)
+            for number in (1, 2):  # what compiled code and loggers made before write to
+                os.dup2(aside.fileno(), number)
+
+            def printed() -> bytes:
+                aside.flush()
+                aside.seek(0)
+                return aside.read()[-1_000_000:].encode(errors="backslashreplace")
+
+            with redirect_stdout(aside), redirect_stderr(aside):
+                yield printed
+        finally:
+            for number, old in zip((1, 2), kept, strict=True):
+                os.dup2(old, number)
+                os.close(old)
+            os.chdir(before)

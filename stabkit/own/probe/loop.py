@@ -18,9 +18,11 @@ training is what it is without us.
 from __future__ import annotations
 
 import math
+import statistics
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import nn
@@ -42,7 +44,6 @@ from stabkit.own.chain.gradients import (
 from stabkit.own.chain.reader import Reader, lost, masks
 from stabkit.own.factory import one_line
 from stabkit.own.probe.built_model import BuiltModel
-from stabkit.own.probe.drawn import usual_size
 from stabkit.own.probe.schedule import Peak, Ramp, Rates, Schedule, ramp, rates_of
 from stabkit.own.sublayers import reading, run
 from stabkit.own.sublayers.anatomy import and_more
@@ -88,6 +89,21 @@ GROWN = (ArithmeticError, AssertionError, RuntimeError, ValueError)
 distributions, matrices that do not invert. A batch that is not there (IndexError, KeyError) is none of these."""
 
 
+def size(weight: torch.Tensor) -> float:
+    """How large a matrix is drawn: σ·√((rows + columns)/2), 1 for Xavier's; NaN of what is none. Kaiming's, orthogonal
+    ones, torch's own and N(0, 0.02²) at usual widths have at most 1.5."""
+    if weight.dim() != 2 or weight.numel() < 2:
+        return math.nan
+    return float(weight.detach().float().std()) * math.sqrt(sum(weight.shape) / 2)
+
+
+def usual_size(weights: Iterable[torch.Tensor]) -> float:
+    """The median over those that are matrices; 0 where none is, or where it is not finite."""
+    known = [one for weight in weights if not math.isnan(one := size(weight))]
+    middle = statistics.median(known) if known else 0.0
+    return middle if math.isfinite(middle) else 0.0
+
+
 def readings(steps: int) -> frozenset[int]:
     """0, powers of two, the last two: where activations and the weights' steps are read."""
     powers = {2**i for i in range(steps.bit_length()) if 2**i <= steps}
@@ -108,7 +124,7 @@ def record(
     with run.untouched(made.model):
         stream = reading.found(made.model, made.call, pattern)
     training = _Training(made, stream, tell)
-    size = usual_size(p for own in stream.sublayers for p in training.groups[own.name])
+    drawn = usual_size(p for own in stream.sublayers for p in training.groups[own.name])
     usual, beyond = Recorder(), Recorder()
     if steps >= LEAST:
         training.until = ends_at(made.objective.frequencies, made.objective.entropy)
@@ -136,7 +152,7 @@ def record(
         unreached_share=share,
         rate=peak.rate,
         warmup=peak.update,
-        drawn=size,
+        drawn=drawn,
         notes=training.notes,
     )
 
@@ -273,57 +289,24 @@ class _Training:
         self._taken += 1
 
 
-def cell(
-    made: BuiltModel,
-    recorded: ProbeRecord,
-    *,
-    factory: str,
-    depth: int | None,
-    lr: float,
-    seed: int,
-    steps: int,
-    change: str = "",
-) -> ModelCell:
-    """What was recorded, as results know it."""
-    return ModelCell(
-        Facts(
-            factory=factory,
-            depth=depth,
-            lr=lr,
-            seed=seed,
-            steps=steps,
-            sublayers=recorded.sublayers,
-            how=recorded.stream.how,
-            notes=(*made.notes, *recorded.stream.notes, *recorded.notes),
-            model=type(made.model).__name__,
-            parameters=sum(p.numel() for p in made.model.parameters()),
-            width=recorded.width,
-            tokens=recorded.tokens,
-            batch=recorded.batch,
-            start=made.start,
-            broke=recorded.broke,
-            optimizer=updates.name(made.optimizers),
-            optimizers=tuple(type(own).__name__ for own in made.optimizers),
-            rate=recorded.rate,
-            guess=recorded.guess,
-            normed=recorded.stream.normed,
-            dtype=recorded.dtype,
-            unreached=recorded.unreached,
-            unreached_share=recorded.unreached_share,
-            unregistered=recorded.stream.unregistered,
-            fresh=made.fresh,
-            warmup=recorded.warmup,
-            drawn=recorded.drawn,
-            frequencies=made.objective.frequencies,
-            entropy=made.objective.entropy,
-            change=change,
-            changed=made.changed,
-            factors=made.factors,
-            normed_sums=made.normed_sums,
-            bounded=recorded.stream.bounded,
-        ),
-        recorded.records,
+def cell(made: BuiltModel, recorded: ProbeRecord, **asked: Any) -> ModelCell:
+    """What was recorded, as results know it; `asked`: factory, depth, lr, seed, steps and change."""
+    fields = (
+        (recorded, "sublayers width tokens batch broke rate guess dtype unreached unreached_share warmup drawn"),
+        (recorded.stream, "how normed unregistered bounded"),
+        (made, "start fresh changed factors normed_sums"),
+        (made.objective, "frequencies entropy"),
     )
+    facts = Facts(
+        **asked,
+        **{name: getattr(value, name) for value, names in fields for name in names.split()},
+        notes=(*made.notes, *recorded.stream.notes, *recorded.notes),
+        model=type(made.model).__name__,
+        parameters=sum(p.numel() for p in made.model.parameters()),
+        optimizer=updates.name(made.optimizers),
+        optimizers=tuple(type(own).__name__ for own in made.optimizers),
+    )
+    return ModelCell(facts, recorded.records)
 
 
 def _unreached(

@@ -13,8 +13,7 @@ import torch
 
 from stabkit.methods.base import Kind
 from stabkit.own.sublayers.graph import MIXES, NORM, PASS, Node, Users, back, users_of
-from stabkit.own.sublayers.joins import joins_of, nested
-from stabkit.own.sublayers.mixtures import mixtures
+from stabkit.own.sublayers.joins import joins_of, mixtures, nested
 from stabkit.own.sublayers.sublayer import RoleWeight, TracedSublayer, part, sublayer
 from stabkit.own.sublayers.watch import DispatchTrace
 

@@ -101,3 +101,22 @@ def users_of(nodes: Sequence[Node]) -> Users:
         for at in node.inputs:
             users.setdefault(at, []).append(node.at)
     return users
+
+
+def onwards(users: Users, start: int, through: Callable[[int], bool]) -> set[int]:
+    """`start`, and all that is made of it by nodes that are let `through`."""
+    walk, seen = [start], {start}
+    for at in walk:
+        following = [user for user in users.get(at, ()) if user not in seen and through(user)]
+        seen.update(following)
+        walk += following
+    return seen
+
+
+def between(nodes: Sequence[Node], fork: int, end: int) -> set[int]:
+    """What lies between a fork and an end that is made of it, the end with it."""
+    region = {fork}
+    for node in sorted(back(nodes, (end,), lambda n: False, low=fork), key=lambda n: n.at):
+        if node.at > fork and any(source in region for source in node.inputs):
+            region.add(node.at)
+    return region - {fork}

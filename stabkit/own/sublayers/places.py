@@ -4,7 +4,7 @@
 
 x_i is what the next sub-layer's shortcut and branch both read: the sum, or its norm where one follows (Post-LN). A
 place is the number of a node: the same operations run in the same order at every pass, so that a later pass is read at
-the same numbers. Where no sums x + f(x) are found, like blocks stand in for sub-layers (`blocks.py`).
+the same numbers. Where no sums x + f(x) are found, like blocks stand in for sub-layers (`reading.py`).
 """
 
 from __future__ import annotations
@@ -32,6 +32,12 @@ class SublayerPlace:
     of a layer is `ffn2` (macaron)."""
     parameters: tuple[str, ...]
     """What is read between its fork and x_i, and neither by another layer nor before it in its own."""
+    out: int = -1
+    """The node of x_i; −1 of a block …"""
+    at: int = -1
+    """… and of the sum."""
+    added: tuple[tuple[int, float], ...] = ()
+    """(node, factor) of what is added to the shortcut."""
 
     @property
     def name(self) -> str:
@@ -40,24 +46,10 @@ class SublayerPlace:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Nodes:
-    """Where a sub-layer is read."""
-
-    out: int
-    """x_i."""
-    at: int
-    """The sum."""
-    added: tuple[tuple[int, float], ...]
-    """(node, factor) of what is added to the shortcut."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Places:
     """All of a model: its stacks in the order of the pass, the last of them is the one whose output is F."""
 
     sublayers: tuple[SublayerPlace, ...]
-    nodes: tuple[Nodes, ...]
-    """Of each sub-layer."""
     first: dict[str, int]
     """x_0 of each stack."""
     final: int
@@ -73,7 +65,7 @@ class Places:
 
     def nodes_read(self) -> frozenset[int]:
         """Every node whose value is read."""
-        positions = {at for one in self.nodes for at in (one.out, one.at, *(node for node, _ in one.added))}
+        positions = {at for own in self.sublayers for at in (own.out, own.at, *(node for node, _ in own.added))}
         return frozenset(positions | set(self.first.values()) | {self.final})
 
 
@@ -85,7 +77,6 @@ def places(watch: DispatchTrace, anatomy: Anatomy) -> Places | None:
     users = users_of(watch.nodes)
     owned = {name for name, _ in watch.module.named_parameters()}
     sublayers: list[SublayerPlace] = []
-    nodes: list[Nodes] = []
     uses: defaultdict[str, set[tuple[str, int]]] = defaultdict(set)
     unregistered: list[str] = []
     for name, stack in stacks.items():
@@ -109,8 +100,17 @@ def places(watch: DispatchTrace, anatomy: Anatomy) -> Places | None:
                 for one in sublayers[begun:]
             )
             kind = f"{sublayer.word}{like + 1}" if like else sublayer.word
-            sublayers.append(SublayerPlace(stack=name, layer=sublayer.layer, kind=kind, parameters=tuple(sorted(read))))
-            nodes.append(Nodes(out=out, at=sublayer.at, added=sublayer.join.added))
+            sublayers.append(
+                SublayerPlace(
+                    stack=name,
+                    layer=sublayer.layer,
+                    kind=kind,
+                    parameters=tuple(sorted(read)),
+                    out=out,
+                    at=sublayer.at,
+                    added=sublayer.join.added,
+                )
+            )
             matrices = [node.matrix for at in between if (node := watch.nodes[at]).matrix is not None]
             if matrices and not any(matrix.name for matrix in matrices if matrix is not None):
                 unregistered.append(sublayers[-1].name)
@@ -122,9 +122,8 @@ def places(watch: DispatchTrace, anatomy: Anatomy) -> Places | None:
         taken |= set(mine)
     return Places(
         sublayers=tuple(sublayers),
-        nodes=tuple(nodes),
         first={name: stack[0].fork for name, stack in stacks.items()},
-        final=_finished(watch.nodes, users, nodes[-1].out),
+        final=_finished(watch.nodes, users, sublayers[-1].out),
         operations=tuple(watch.operations),
         shared=tuple(sorted(shared)),
         normed=tuple(

@@ -2,24 +2,96 @@
 
 stream = found(model, inputs)          sums x + f(x), or like blocks where there are none
 states = stream.read(model, inputs)    x_0 … x_L of every stack, branches, F; eval mode, nothing is left behind
+
+Like blocks stand in where a model has no sums x + f(x) (gated, concatenated or convolutional residuals): children of
+one class in an nn.ModuleList or nn.Sequential, of which each reads what the one before it left and all leave one shape,
+or what a pattern like `h.*` names. x_i is the first tensor of a block's output, x_0 what the first is given.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Any
 
 import torch
 from torch import nn
 
 from stabkit.errors import UsageError
-from stabkit.own.sublayers import blocks, run
+from stabkit.own.sublayers import run
 from stabkit.own.sublayers.anatomy import Anatomy, and_more, dissect
-from stabkit.own.sublayers.blocks import Blocks, Passed
 from stabkit.own.sublayers.memory import full, tensors
 from stabkit.own.sublayers.places import Places, SublayerPlace, places
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """The names of a model's blocks, in the order in which they run."""
+
+    names: tuple[str, ...]
+
+
+def like_blocks(model: nn.Module) -> list[Blocks]:
+    """Runs of like children with matrices of their own, those that hold most parameters first."""
+    ranked: list[tuple[int, Blocks]] = []
+    for name, module in model.named_modules():
+        if isinstance(module, (nn.ModuleList, nn.Sequential)):
+            children = list(module.named_children())
+            kinds = {type(child) for _, child in children}
+            matrices = all(any(p.dim() > 1 for p in child.parameters()) for _, child in children)
+            if len(children) > 1 and len(kinds) == 1 and matrices:
+                blocks = Blocks(tuple(f"{name}.{child}".lstrip(".") for child, _ in children))
+                ranked.append((sum(p.numel() for p in module.parameters()), blocks))
+    return [blocks for _, blocks in sorted(ranked, key=lambda one: -one[0])]
+
+
+def named_blocks(model: nn.Module, pattern: str) -> Blocks:
+    """The modules whose names match `h.*`, a star standing for no dot; raises UsageError for fewer than two."""
+    depth = pattern.count(".")
+    names = [name for name, _ in model.named_modules() if name.count(".") == depth and fnmatchcase(name, pattern)]
+    if len(names) < 2:
+        seen = ", ".join(f"{own.names[0]} … {own.names[-1]}" for own in like_blocks(model)[:3]) or "none"
+        raise UsageError(
+            f"--blocks: {pattern!r} matches {len(names)} modules; at least two are needed. Similar ones: {seen}"
+        )
+    return Blocks(tuple(names))
+
+
+@dataclass(frozen=True, slots=True)
+class BlockStates:
+    """What went into each block of a pass, and what came out of it."""
+
+    inputs: list[torch.Tensor]
+    outputs: list[torch.Tensor]
+    blocks: int
+
+    @property
+    def once(self) -> bool:
+        """Whether each of the blocks ran once: a state a block, in their order."""
+        return len(self.inputs) == len(self.outputs) == self.blocks
+
+    @property
+    def states(self) -> list[torch.Tensor]:
+        """x_0 … x_L."""
+        return [*self.inputs[:1], *self.outputs]
+
+    @property
+    def alike(self) -> bool:
+        """Whether what left the blocks has one shape."""
+        shapes = {tuple(x.shape) for x in self.outputs}
+        return len(self.outputs) > 1 and len(shapes) == 1 and self.outputs[0].dim() > 1
+
+    @property
+    def chained(self) -> bool:
+        """Whether each block reads what the one before it left: norms and branches in a list of their own do not."""
+        pairs = zip(self.outputs, self.inputs[1:], strict=False)
+        return all(
+            before.numel() == after.numel() and torch.equal(before.reshape(-1), after.reshape(-1))
+            for before, after in pairs
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -77,7 +149,7 @@ def found(model: nn.Module, inputs: Any, pattern: str = "") -> ResidualStream:
     seen, and whatever the model raises."""
     run.refuse(model)
     if pattern:
-        named = blocks.named(model, pattern)
+        named = named_blocks(model, pattern)
         passed, anatomy = _passed(model, inputs, named)
         if not passed.once:
             ran = f"{len(passed.outputs)} times in one pass, {passed.blocks} blocks match {pattern}"
@@ -105,7 +177,7 @@ def found(model: nn.Module, inputs: Any, pattern: str = "") -> ResidualStream:
             unregistered=_unregistered(model, sums),
             bounded=_bounded(anatomy),
         )
-    for like in blocks.candidates(model):
+    for like in like_blocks(model):
         passed, _ = _passed(model, inputs, like)
         if passed.once and passed.alike and passed.chained:
             why = "no sums x + f(x) were found: similar blocks are taken as sub-layers"
@@ -179,28 +251,56 @@ def _of_sums(model: nn.Module, inputs: Any, sums: Places) -> States:
             "the model's operations differ from pass to pass; name its blocks: --blocks, or blocks= in Python"
         )
     held = {at: full(value) for at, value in watch.values.items()}
-    x = {name: [held[at]] for name, at in sums.first.items()}
-    branches: list[tuple[torch.Tensor, torch.Tensor]] = []
-    for place, nodes in zip(sums.sublayers, sums.nodes, strict=True):
-        x[place.stack].append(held[nodes.out])
-        branches.append((torch.stack([factor * held[at] for at, factor in nodes.added]).sum(0), held[nodes.at]))
-    raw = {name: [watch.values[at]] for name, at in sums.first.items()}
-    for place, nodes in zip(sums.sublayers, sums.nodes, strict=True):
-        raw[place.stack].append(watch.values[nodes.out])
-    room = {name: headroom(own) for name, own in raw.items()}
-    kind = str(watch.values[sums.nodes[-1].at].dtype).removeprefix("torch.")
+    at_of = {name: [at, *(own.out for own in sums.sublayers if own.stack == name)] for name, at in sums.first.items()}
+    x = {name: [held[at] for at in own] for name, own in at_of.items()}
+    branches = [
+        (torch.stack([factor * held[at] for at, factor in own.added]).sum(0), held[own.at]) for own in sums.sublayers
+    ]
+    room = {name: headroom([watch.values[at] for at in own]) for name, own in at_of.items()}
+    kind = str(watch.values[sums.sublayers[-1].at].dtype).removeprefix("torch.")
     return States(x=x, branches=branches, output=held[sums.final], room=room, dtype=kind, logits=logits(watch.returned))
 
 
 def _of_blocks(model: nn.Module, inputs: Any, like: Blocks) -> States:
-    with blocks.watched(model, like) as passed:
+    with _blocks_watched(model, like) as passed:
         returned = run.watched(model, inputs).returned
     x = passed.states
     return States(x={"blocks": x}, branches=(), output=x[-1], room={}, dtype="", logits=logits(returned))
 
 
-def _passed(model: nn.Module, inputs: Any, like: Blocks) -> tuple[Passed, Anatomy]:
-    with blocks.watched(model, like) as passed:
+@contextmanager
+def _blocks_watched(model: nn.Module, blocks: Blocks) -> Iterator[BlockStates]:
+    """Within, a pass of the model leaves what its blocks read and made, as it was when it was made."""
+    passed = BlockStates([], [], len(blocks.names))
+
+    def before(module: nn.Module, args: Any, kwargs: Any) -> None:
+        passed.inputs.append(_first((args, kwargs)))
+
+    def after(module: nn.Module, args: Any, output: Any) -> None:
+        passed.outputs.append(_first(output))
+
+    handles: list[Any] = []
+    for name in blocks.names:
+        module = model.get_submodule(name)
+        handles += [module.register_forward_pre_hook(before, with_kwargs=True), module.register_forward_hook(after)]
+    try:
+        yield passed
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _first(given: Any) -> torch.Tensor:
+    """The first floating tensor, in float32 at least; the channels of a picture last."""
+    for tensor in tensors(given):
+        if tensor.is_floating_point():
+            own = full(tensor.detach().clone())
+            return own.movedim(1, -1) if own.dim() == 4 else own
+    return torch.empty(0)
+
+
+def _passed(model: nn.Module, inputs: Any, like: Blocks) -> tuple[BlockStates, Anatomy]:
+    with _blocks_watched(model, like) as passed:
         trace = run.watched(model, inputs)
     return passed, dissect(trace)
 

@@ -5,21 +5,22 @@ Of a sum c·x + g·f and its fork (`joins.py`):
     ω   everything that x is multiplied by between the fork and the sum
     γ   everything that f is multiplied by after its last matrix, or after the norm that stands there
 
-A branch with attention reads query, key and value by the columns that arrive there (`columns.py`); it is
-cross-attention when the keys do not come from the fork. Any other branch with two matrices or more is a feed-forward.
+A branch with attention reads query, key and value by the columns of a fused matrix that arrive there: columns are
+numbered, and the moves of the pass are made once more with numbers. It is cross-attention when the keys do not come
+from the fork. Any other branch with two matrices or more is a feed-forward.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
 from stabkit.methods.base import Kind, Role
-from stabkit.own.sublayers.columns import follow, sources
-from stabkit.own.sublayers.graph import MIXES, NORM, PASS, Node, Users, back
+from stabkit.own.sublayers.graph import MIXES, NORM, PASS, Node, Users, back, onwards
 from stabkit.own.sublayers.joins import Join
 
 ATTENDS: tuple[Role, ...] = ("query", "key", "value")
@@ -124,7 +125,7 @@ def sublayer(
         readers = [n for n in products if n not in ends]
         taken = {product.at: [("up", None)] for product in readers}
         last = "down"
-    attended = {at for core in cores for at in _after(users, core, region)}
+    attended = {at for core in cores for at in onwards(users, core, region.__contains__)}
     for product in ends:
         if product.at in region and product.at not in taken:
             of_core = not cores or product.at in attended
@@ -176,17 +177,6 @@ def _attending(
                 sublayer.kind = "cross"
                 sublayer.memory = read[0][0].inputs[0] if read else place
     return readers, taken
-
-
-def _after(users: Users, start: int, region: Set[int]) -> set[int]:
-    """All of a region that is made of this."""
-    walk, seen = [start], {start}
-    for at in walk:
-        for user in users.get(at, ()):
-            if user in region and user not in seen:
-                seen.add(user)
-                walk.append(user)
-    return seen
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,3 +294,50 @@ def _added(nodes: Sequence[Node], users: Users, product: Node, width: int) -> tu
             return constant.reshape(-1), node.name
         at = node.at
     return None, ""
+
+
+def sources(nodes: Sequence[Node], place: int, until: Set[int]) -> list[tuple[Node, torch.Tensor | None]]:
+    """(product, its columns) for every matrix whose output reaches this place without another product, or one of the
+    nodes `until`, between. None where the columns could not be followed."""
+    pairs: list[tuple[Node, torch.Tensor | None]] = []
+    for node in back(nodes, (place,), lambda n: n.op in MIXES or n.at in until):
+        if node.op == "product" and node.matrix is not None:
+            width = node.matrix.weight.shape[1]
+            numbers = torch.arange(width)[:, None] if node.matrix.flipped else torch.arange(width)
+            arrived = follow(nodes, node.at, numbers, place)
+            pairs.append((node, None if arrived is None else torch.unique(arrived[arrived >= 0])))
+    return pairs
+
+
+def follow(nodes: Sequence[Node], start: int, labels: torch.Tensor, place: int) -> torch.Tensor | None:
+    """What numbers at `start` become at `place`; −1 for what came from elsewhere, None when they do not get there."""
+    known: dict[int, torch.Tensor] = {start: _like(nodes[start], labels)}
+    for node in sorted(back(nodes, (place,), lambda n: n.at <= start, low=start), key=lambda n: n.at):
+        here = {at: known[at] for at in node.inputs if at in known}
+        if node.at == start or not here:
+            continue
+        if node.op == "move":
+            if node.replay is not None:
+                missing = {at: _like(nodes[at], -1) for at in node.inputs if at not in here}
+                with suppress(RuntimeError, TypeError, ValueError, IndexError):  # a move that numbers cannot make
+                    known[node.at] = node.replay({**missing, **here})
+            elif next(iter(here.values())).shape == node.value.shape:
+                known[node.at] = next(iter(here.values()))
+        elif node.op != "match" and node.op != "product":
+            fitting = [x for x in here.values() if _broadcasts(x, node.value)]
+            if fitting:
+                known[node.at] = _like(node, fitting[0])
+    return known.get(place)
+
+
+def _like(node: Node, numbers: torch.Tensor | int) -> torch.Tensor:
+    """Numbers laid out in memory as the node's value is, so that views of it are views of them."""
+    return torch.empty_like(node.value, dtype=torch.int64, device="cpu").copy_(torch.as_tensor(numbers))
+
+
+def _broadcasts(x: torch.Tensor, onto: torch.Tensor) -> bool:
+    return (
+        x.numel() > 1
+        and x.dim() <= onto.dim()
+        and all(a in (1, b) for a, b in zip(reversed(x.shape), reversed(onto.shape), strict=False))
+    )

@@ -17,9 +17,8 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from stabkit.own.sublayers.graph import MIXES, Node, Op, back
+from stabkit.own.sublayers.graph import MIXES, Node, Op, WeightUse, back
 from stabkit.own.sublayers.memory import Memory, storage, tensors
-from stabkit.own.sublayers.products import product
 
 MOVES = frozenset(
     "view _unsafe_view reshape _reshape_alias transpose t permute expand expand_as view_as squeeze unsqueeze slice "
@@ -32,6 +31,7 @@ FRESH = frozenset(
     "new_ones new_full scalar_tensor".split()
 )
 """Operations that take an activation for its shape alone."""
+LINEAR = frozenset({"linear", "_linear_pointwise", "mkl_linear", "_mkl_linear"})
 
 
 class DispatchTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's base is not annotated
@@ -120,7 +120,7 @@ class DispatchTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torc
                 self.note("move", sources, tensor, replay=self._again(func, args, kwargs, i))
             return
         known = self._arithmetic(name, args, kwargs, made[0]) if made else True
-        known = known or product(self, name, args, kwargs, made[0])
+        known = known or self._product(name, args, kwargs, made[0])
         known = known or self._named(name, args, kwargs, made[0], sources)
         unread = "" if known else self._unread(name, args, kwargs)
         for tensor in made[1:] if known else made:
@@ -215,6 +215,59 @@ class DispatchTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torc
             self.note("embedding", sources, out, constants=(args[0],), name=self.own.name(args[0]))
         else:
             return False
+        return True
+
+    def _product(self, name: str, args: Sequence[Any], kwargs: dict[str, Any], out: torch.Tensor) -> bool:
+        """Note the node of a product, whichever operation made it; False where this is none that is followed."""
+        added: Any = None
+        beta = alpha = 1.0
+        if name in LINEAR:
+            x, w = args[0], args[1].t() if args[1].dim() == 2 else None
+            bias = args[2] if len(args) > 2 and isinstance(args[2], torch.Tensor) else None
+            if w is None or self.find(x) is None or self.find(args[1]) is not None:
+                return False
+            at = self.note(
+                "product", (self.find(x),), out, matrix=WeightUse(w, bias, self.own.name(args[1]), self.own.name(bias))
+            )
+            if len(args) > 3 and args[3] not in ("none", None):
+                self.note("other", (at,), out)
+            return True
+        if name == "convolution" and self.find(args[0]) is not None and self.find(args[1]) is None:
+            x, w, b = args[:3]
+            if w.dim() != 3 or w.shape[2] != 1 or args[8] != 1:
+                return False
+            matrix = WeightUse(w[:, :, 0].t(), b, self.own.name(w), self.own.name(b), flipped=True)
+            self.note("product", (self.find(x),), out, matrix=matrix)
+            return True
+        if name in ("addmm", "baddbmm"):
+            added, a, b = args[:3]
+            beta, alpha = float(kwargs.get("beta", 1)), float(kwargs.get("alpha", 1))
+        elif name in ("mm", "bmm"):
+            a, b = args[:2]
+        else:
+            return False
+        first, second = self.find(a), self.find(b)
+        bias = None
+        if isinstance(added, torch.Tensor) and self.find(added) is None and added.numel() == out.shape[-1]:
+            bias = beta * added.reshape(-1)
+        if first is not None and second is not None:
+            at = self.note("match", (first, second), out, factors=(alpha,))
+        else:
+            weight, flipped = (b, False) if first is not None else (a.transpose(-1, -2), True)
+            if weight.dim() == 3 and (weight.shape[0] == 1 or weight.stride(0) == 0):
+                weight = weight[0]
+            if weight.dim() != 2:
+                return False
+            if flipped and weight.shape[1] == 1:  # one number for each of several values: a combination, as DLCL's
+                self.note("other", (second,), out)
+                return True
+            own = b if first is not None else a
+            matrix = WeightUse(
+                weight if alpha == 1.0 else alpha * weight, bias, self.own.name(own), self.own.name(added), flipped
+            )
+            at = self.note("product", (first if first is not None else second,), out, matrix=matrix)
+        if isinstance(added, torch.Tensor) and (behind := self.find(added)) is not None:
+            self.note("add", (behind, at), out, factors=(beta, 1.0))
         return True
 
     # — norms written by hand: x (or x − mean) times one number a position, which x itself gave —

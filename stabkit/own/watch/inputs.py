@@ -1,5 +1,5 @@
 """What a watch is given: what cannot be watched is refused before a training begins, in one line each; the batch that
-the model is read on is given, or a copy of the first that it is called with."""
+the model is read on is given, or a copy of the first that it is called with; losses as the user gives them."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from stabkit.own.chain import updates
 from stabkit.own.sublayers import run
 from stabkit.own.sublayers.memory import tensors
 from stabkit.own.sublayers.run import Call
+from stabkit.own.watch.journal import say
 from stabkit.own.watch.writers import TRACKERS, tracker
 
 WRAPPERS = {"OptimizedModule": "_orig_mod", "DistributedDataParallel": "module", "DataParallel": "module"}
@@ -28,6 +29,8 @@ UNREADABLE = {
     "PipelineStage": "splits the layers over processes",
 }
 """{class of a module: why its chain cannot be read}."""
+ALONE = 256
+"""Losses of one update, more than gradients are accumulated over."""
 
 
 def check(out: Any, name: Any, blocks: Any) -> None:
@@ -147,3 +150,32 @@ def _copied(given: Any) -> Any:
     if type(given) in (list, tuple):
         return type(given)(_copied(value) for value in given)
     return given
+
+
+class Losses:
+    """Of one watch, by update, kept where they lie until something is fetched anyway; of several for one update the
+    last counts."""
+
+    def __init__(self) -> None:
+        self._held: dict[int, Any] = {}
+        self._last, self._alone = -1, 0
+
+    def give(self, step: int, value: Any) -> None:
+        """Raises UsageError for what is no number, and where a later one was given."""
+        if isinstance(value, torch.Tensor) and value.numel() == 1:
+            value = value.detach().clone()
+        elif not isinstance(value, (int, float)):
+            what = f"of shape {list(value.shape)}" if isinstance(value, torch.Tensor) else type(value).__name__
+            raise UsageError(f"a loss must be a number or a one-element tensor, not {what}")
+        if step < self._last or (step == self._last and step not in self._held):
+            raise UsageError(f"the loss of update {step} came after that of update {self._last}")
+        self._alone = self._alone + 1 if step == self._last else 0
+        self._held[step] = value
+        self._last = step
+        if self._alone == ALONE:
+            say(f"{ALONE} losses came after update {step}, but no update: was the watched optimizer replaced?")
+
+    def taken(self) -> dict[int, float]:
+        """Those since the last time, fetched."""
+        held, self._held = self._held, {}
+        return {step: float(value) for step, value in held.items()}

@@ -1,4 +1,5 @@
-"""What is recorded around each update of a model that is watched, once the batch it is read on is known."""
+"""What is recorded around each update of a model that is watched, once the batch it is read on is known; and after
+which updates activations and steps are read."""
 
 from __future__ import annotations
 
@@ -11,10 +12,8 @@ from torch import nn
 from stabkit.own.chain import updates
 from stabkit.own.chain.gradients import absent, by_group
 from stabkit.own.watch.chain import GradientReading, WatchedChain
-from stabkit.own.watch.inputs import WatchedBatch
+from stabkit.own.watch.inputs import Losses, WatchedBatch
 from stabkit.own.watch.journal import Journal
-from stabkit.own.watch.losses import Losses
-from stabkit.own.watch.schedule import meets, reads, stride
 from stabkit.own.watch.still import Still
 from stabkit.results.own.alarm import Alarm
 from stabkit.results.own.cell import Broke, Facts
@@ -22,6 +21,30 @@ from stabkit.results.own.cell import Broke, Facts
 Row = tuple[str, int, Mapping[str, float], frozenset[str]]
 """(probe, step, values, whom no gradient reached)."""
 NOBODY: frozenset[str] = frozenset()
+DENSE = 16
+"""Updates that are all read: where the chain of DeepNet §2 begins."""
+MOST_ROWS = 4096
+TOGETHER = 64
+
+
+def reads(every: str | int, step: int) -> bool:
+    """`log`: 0 to 16, then the powers of √2, rounded up; a number: every so many."""
+    if isinstance(every, int):
+        return step % every == 0
+    if step <= DENSE:
+        return True
+    power = math.floor(2 * math.log2(step) + 1e-9)
+    return step in (math.ceil(2 ** (power / 2) - 1e-9), math.ceil(2 ** ((power - 1) / 2) - 1e-9))
+
+
+def meets(every: str | int, step: int) -> bool:
+    """Where processes that share a model fetch what they hold together."""
+    return reads(every, step) or step % TOGETHER == 0
+
+
+def stride(step: int) -> int:
+    """Updates from one kept gradient to the next: every one of the first 4,096, then half as many an octave."""
+    return 1 if step < MOST_ROWS else 2 ** (step // MOST_ROWS).bit_length()
 
 
 class Recording:

@@ -1,8 +1,8 @@
 """`stabkit.watch(model, optimizer)`: two lines in a training loop, and the chain is recorded and warned of.
 
 Everything happens at the optimiser's step hooks: gradients before every update (after accumulation, all-reduce and
-unscaling), activations and the weights' step after those that `schedule.py` names, in an eager eval forward of our own.
-No hook stands in a training forward, save for the first call where no probe batch is given. After the first update
+unscaling), activations and the weights' step after those that `recording.py` names, in an eager eval forward of our
+own. No hook stands in a training forward, save for the first call where no probe batch is given. After the first update
 nothing is raised: a watch that fails says so once, stops, and training goes on.
 """
 
@@ -23,11 +23,9 @@ from stabkit.own.chain.updates import UnknownOptimizers, Updates, name, several
 from stabkit.own.chain.updates import refuse as refuse_optimizers
 from stabkit.own.sublayers.run import Call
 from stabkit.own.watch import distributed
-from stabkit.own.watch.inputs import FirstCall, WatchedBatch, check, frozen, refuse, unwrapped
+from stabkit.own.watch.inputs import FirstCall, Losses, WatchedBatch, check, frozen, refuse, unwrapped
 from stabkit.own.watch.journal import Journal, StabilityWarning, say
-from stabkit.own.watch.losses import Losses
-from stabkit.own.watch.recording import Recording
-from stabkit.own.watch.schedule import meets
+from stabkit.own.watch.recording import Recording, meets
 from stabkit.results.own.alarm import Alarm
 from stabkit.storage.folder import first_line
 from stabkit.storage.watched import WatchShelf, identity

@@ -11,10 +11,8 @@ from stabkit.results.own.coordinates import CoordinateJson, Coordinates
 from stabkit.results.own.cure import Cure
 from stabkit.results.own.forecast import Healthy, OwnForecastJson
 from stabkit.results.own.judged import Judged
-from stabkit.results.own.link import Evidence, LinkVerdict
-from stabkit.results.own.link import Word as LinkWord
 from stabkit.results.own.outcome import ShortTraining
-from stabkit.results.own.rules import Word
+from stabkit.results.own.rules import Evidence, LinkVerdict, LinkWord, Word
 from stabkit.results.own.verdict import Verdict as OwnVerdict
 from stabkit.results.transfer import Verdict
 from stabkit.wording import chain

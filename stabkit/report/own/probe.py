@@ -16,9 +16,9 @@ from stabkit.report.frame import ASSETS, once, shell, template
 from stabkit.results.own.cell import ModelCell
 from stabkit.results.own.forecast import ours
 from stabkit.results.own.judged import Judged
-from stabkit.results.own.link import NAMES, ORDER
 from stabkit.results.own.measured import RAMP, TOP, UPDATES
 from stabkit.results.own.outcome import ENOUGH, NOTHING
+from stabkit.results.own.rules import NAMES, ORDER
 from stabkit.wording.anatomy import anatomy, notes
 from stabkit.wording.links import answer, cures, in_short, probability, rates
 from stabkit.words import listed, plain, scientific, short

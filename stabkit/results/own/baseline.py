@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from stabkit.errors import UsageError
+from stabkit.results import typed
 from stabkit.results.own.judged import Judged
 from stabkit.results.own.rules import FIRM, STUCK, Word
 from stabkit.words import scientific
@@ -107,29 +108,11 @@ def read(path: Path) -> Baseline:
     except (OSError, ValueError) as error:
         raise UsageError(f"--baseline {path} cannot be read ({error}); --update-baseline writes it") from error
     try:
-        return _baseline(body)
+        if body.pop("schema") != SCHEMA:
+            raise ValueError(SCHEMA)
+        return typed.read(Baseline, body)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise UsageError(f"--baseline {path} is not a baseline of this version; --update-baseline writes it") from error
-
-
-def _baseline(body: Mapping[str, Any]) -> Baseline:
-    if body["schema"] != SCHEMA:
-        raise ValueError(body["schema"])
-    rates = tuple(
-        RateBaseline(
-            lr=None if rate["lr"] is None else float(rate["lr"]),
-            rate=float(rate["rate"]),
-            verdict=FIRM[FIRM.index(rate["verdict"])],
-            probability=None if rate["probability"] is None else float(rate["probability"]),
-            apart=float(rate["apart"]),
-            failing=tuple(map(str, rate["failing"])),
-            levels={str(name): float(level) for name, level in rate["levels"].items()},
-        )
-        for rate in body["rates"]
-    )
-    depths = tuple(None if depth is None else int(depth) for depth in body["depths"])
-    seeds = tuple(map(int, body["seeds"]))
-    return Baseline(factory=str(body["factory"]), depths=depths, seeds=seeds, steps=int(body["steps"]), rates=rates)
 
 
 def comparable(

@@ -12,9 +12,9 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stabkit.results.own.guess import Guess, guess
+from stabkit.results.own.guess import Guess
 from stabkit.results.records import Table
-from stabkit.results.typed import typed
+from stabkit.results.typed import read
 
 PROBE_VERSION = 2
 """Of what is recorded: a folder of another is probed again."""
@@ -125,7 +125,7 @@ class Facts:
     normed_sums: bool = False
     """Whether a norm follows every sum whose branch the change scales."""
     drawn: float = 0.0
-    """How large its matrices were drawn, the median over sub-layers' (`own/probe/drawn.py`); 0 where not known."""
+    """How large its matrices were drawn, the median over sub-layers' (`own/probe/loop.py`); 0 where not known."""
     change: str = ""
     """What was changed to try a cure (`cure.py`); "" for the model as it is."""
 
@@ -157,15 +157,8 @@ FactsJson = Annotated[dict[str, Any], Facts]
 
 def facts(body: Mapping[str, Any]) -> Facts:
     """Of JSON; raises TypeError, KeyError or ValueError for what is none."""
-    parts = tuple(Sublayer(**own) for own in body["sublayers"])
-    numbers = {name: float(body[name]) for name in ("lr", "start", "rate")}  # "nan" in JSON
-    broke = None if body["broke"] is None else Broke(**body["broke"])
-    notes = tuple(map(str, body["notes"]))
-    scores = guess(body.get("guess"))
-    tuples = {"sublayers": parts, "notes": notes, "normed": tuple(body.get("normed", ()))}
-    tuples |= {name: tuple(body.get(name, ())) for name in ("changed", "factors", "optimizers")}
-    found = typed(Facts(**{**body, **numbers, **tuples, "broke": broke, "guess": scores}))
-    if not parts:
+    found = read(Facts, body)
+    if not found.sublayers:
         raise ValueError("it has no sub-layer")
     return found
 
@@ -256,3 +249,8 @@ def last_of_all(cells: Sequence[ModelCell], probe: str) -> int:
     """The last step at which all of them have a reading: one that has learnt ends before the others."""
     steps = [set(cell.records[probe].steps.tolist()) for cell in cells]
     return int(max(set.intersection(*steps)))
+
+
+def sublayer_counts(cells: Sequence[ModelCell]) -> list[tuple[int, int]]:
+    """(depth, sub-layers), the shallowest first."""
+    return sorted({c.facts.depth: len(c.facts.sublayers) for c in cells if c.facts.depth is not None}.items())

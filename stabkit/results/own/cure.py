@@ -9,8 +9,9 @@ model are tried together.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from stabkit.results.own.cell import Facts, ModelCell
 from stabkit.results.own.rules import Word
@@ -21,94 +22,91 @@ WARMUP, CLIP, HEAD = 200, 1.0, 10
 """Updates of the warm-up that is tried; the norm that gradients are clipped to; what the head is divided by."""
 
 
+Edit = Literal["smaller", "rate", "warmup", "clip", "head", "embedding", "last", "deepnorm", "branch"]
+"""What is done to a model: `own/probe/changes.py` has a function for each."""
+IF_NAMED = "if n.endswith({facts.changed!r}) else 1"
+
+
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One change."""
+    """One change: what is done, by how much, and the code that does it."""
 
     key: str
     label: str
-    code: Callable[[Facts], str]
+    line: str
     """A line of Python, of the model that it was tried on."""
+    edit: Edit
+    by: float = 0.0
+    """What the rate is divided by (0: by what it is over the usual one); a branch is multiplied by this power of N."""
     model: bool = False
     """Whether it changes the model, and not its training."""
 
-
-def _rate(divisor: float) -> Callable[[Facts], str]:
-    def line(facts: Facts) -> str:
-        return f"lr = {scientific(facts.rate, 3)}  # was {scientific(divisor * facts.rate, 3)}"
-
-    return line
-
-
-def _usual(facts: Facts) -> str:
-    return f"lr = {scientific(facts.rate, 3)}  # was {scientific(facts.factors[0] * facts.rate, 3)}"
-
-
-def _branch(divisor: str) -> Callable[[Facts], str]:
-    def line(facts: Facts) -> str:
-        added = f"x + f(x) / {divisor.format(facts.layers)}"
-        return f"x = norm({added})" if facts.normed_sums else f"x = {added}"
-
-    return line
+    def code(self, facts: Facts) -> str:
+        """Its line, of this model."""
+        rates = (facts.rate, (self.by or facts.factors[0]) * facts.rate) if self.edit == "rate" else ()
+        plain = self.line.format(
+            *(scientific(rate, 3) for rate in rates),
+            facts=facts,
+            head=facts.guess.head if facts.guess else "",
+            names=list(facts.changed),
+            twice=2 * facts.layers,
+        )
+        return f"x = norm({plain.removeprefix('x = ')})" if facts.normed_sums and self.edit == "branch" else plain
 
 
-CHANGES: tuple[Change, ...] = (
+RATE_LINE = "lr = {}  # was {}"
+WARMUP_LINE = f"lambda t: min(1.0, (t + 1) / {WARMUP})"
+CLIP_LINE = f"torch.nn.utils.clip_grad_norm_(model.parameters(), {CLIP:g})  # before optimizer.step()"
+HEAD_LINE = f"model.get_parameter({{head!r}}).data /= {HEAD}"
+EVERY_PARAMETER = "for n, p in model.named_parameters(): p.data /="
+DEEPNORM_LINE = (
+    "x = norm({facts.factors[0]:.3g} * x + f(x))  # values, outputs, feed-forward at first * {facts.factors[1]:.3g}"
+)
+CHANGES = (
     Change(
         "smaller",
         "matrices drawn as small as is usual",
-        lambda facts: (
-            f"for n, p in model.named_parameters(): p.data /= {facts.factors[0]:.3g} "
-            f"if n.endswith({facts.changed!r}) else 1"
-        ),
+        f"{EVERY_PARAMETER} {{facts.factors[0]:.3g}} {IF_NAMED}",
+        "smaller",
         model=True,
     ),
-    Change("rate=usual", "the usual rate of its optimiser", _usual),
-    Change("rate/3", "a third of the rate", _rate(3)),
-    Change("rate/10", "a tenth of the rate", _rate(10)),
+    Change("rate=usual", "the usual rate of its optimiser", RATE_LINE, "rate"),
+    Change("rate/3", "a third of the rate", RATE_LINE, "rate", 3),
+    Change("rate/10", "a tenth of the rate", RATE_LINE, "rate", 10),
     Change(
         "warmup",
         f"a warm-up over {WARMUP} updates",
-        lambda facts: f"torch.optim.lr_scheduler.LambdaLR(optimizer, lambda t: min(1.0, (t + 1) / {WARMUP}))",
+        f"torch.optim.lr_scheduler.LambdaLR(optimizer, {WARMUP_LINE})",
+        "warmup",
     ),
-    Change(
-        "clip",
-        f"gradients clipped to a norm of {CLIP:g}",
-        lambda facts: f"torch.nn.utils.clip_grad_norm_(model.parameters(), {CLIP:g})  # before optimizer.step()",
-    ),
-    Change(
-        "head",
-        f"a head {HEAD} times smaller",
-        lambda facts: f"model.get_parameter({facts.guess.head if facts.guess else ''!r}).data /= {HEAD}",
-        model=True,
-    ),
+    Change("clip", f"gradients clipped to a norm of {CLIP:g}", CLIP_LINE, "clip"),
+    Change("head", f"a head {HEAD} times smaller", HEAD_LINE, "head", model=True),
     Change(
         "embedding",
         "an embedding of standard deviation 1",
-        lambda facts: f"for n in {list(facts.changed)}: (p := model.get_parameter(n)).data /= p.std()",
+        "for n in {names}: (p := model.get_parameter(n)).data /= p.std()",
+        "embedding",
         model=True,
     ),
     Change(
         "last/sqrt(2N)",
         "the last matrix of every branch times 1/√(2N)",
-        lambda facts: (
-            f"for n, p in model.named_parameters(): p.data /= math.sqrt({2 * facts.layers}) "
-            f"if n.endswith({facts.changed!r}) else 1"
-        ),
+        f"{EVERY_PARAMETER} math.sqrt({{twice}}) {IF_NAMED}",
+        "last",
         model=True,
     ),
+    Change("deepnorm", "DeepNorm in place of Post-LN", DEEPNORM_LINE, "deepnorm", model=True),
     Change(
-        "deepnorm",
-        "DeepNorm in place of Post-LN",
-        lambda facts: (
-            f"x = norm({facts.factors[0]:.3g} * x + f(x))  # values, outputs, feed-forward at first * "
-            f"{facts.factors[1]:.3g}"
-        ),
+        "branch/sqrt(N)",
+        "every branch times 1/√N",
+        "x = x + f(x) / math.sqrt({facts.layers})",
+        "branch",
+        -0.5,
         model=True,
     ),
-    Change("branch/sqrt(N)", "every branch times 1/√N", _branch("math.sqrt({})"), model=True),
-    Change("branch/N", "every branch times 1/N", _branch("{}"), model=True),
-    Change("rate*3", "three times the rate", _rate(1 / 3)),
-    Change("rate*10", "ten times the rate", _rate(0.1)),
+    Change("branch/N", "every branch times 1/N", "x = x + f(x) / {facts.layers}", "branch", -1.0, model=True),
+    Change("rate*3", "three times the rate", RATE_LINE, "rate", 1 / 3),
+    Change("rate*10", "ten times the rate", RATE_LINE, "rate", 0.1),
 )
 BY_KEY = {change.key: change for change in CHANGES}
 

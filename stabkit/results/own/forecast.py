@@ -49,7 +49,7 @@ UNRAMPED = "deepest"
 RATE = "rate"
 """The axis of the rate, over the usual one."""
 LARGE = 2.0
-"""Beyond it a model's matrices are drawn larger than any of the corpus' (`own/probe/drawn.py`)."""
+"""Beyond it a model's matrices are drawn larger than any of the corpus' (`own/probe/loop.py`)."""
 LEAST_ROWS, LEAST_CLASSES = 16, 10
 """Scores that the models of the corpus give at a time, and over how many classes, at least: what few can tell of their
 input is little (one alone nothing)."""

@@ -10,9 +10,7 @@ taken for one where it is near that cost.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 FAR = 2.0
 """Nats above a uniform guess: scores of a standard deviation of 2."""
@@ -52,8 +50,3 @@ class Guess:
         cause = f"; the standard deviation of {self.head} is {self.scale:.2g} × 1/√d" if self.scale > WIDE else ""
         chance = f"a uniform guess over {self.classes} classes gives ln {self.classes} = {self.uniform:.3g}"
         return f"{said}; {chance}{cause}"
-
-
-def guess(body: Mapping[str, Any] | None) -> Guess | None:
-    """Of JSON."""
-    return None if body is None else Guess(**{**body, "cost": float(body["cost"]), "scale": float(body["scale"])})

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from stabkit.results.own.cell import ModelCell
+from stabkit.errors import UsageError
+from stabkit.results.own.cell import ModelCell, sublayer_counts
 from stabkit.results.own.cure import Cure
 from stabkit.results.own.forecast import DRAWN, RATE
 from stabkit.results.own.rules import FIRM, Word
@@ -107,3 +108,18 @@ def judged(cells: Sequence[ModelCell]) -> Judged:
     """The verdicts of these cells."""
     rates = sorted({cell.facts.lr for cell in cells})
     return Judged(cells, [verdict([cell for cell in cells if cell.facts.lr == rate]) for rate in rates])
+
+
+def refuse(cells: Sequence[ModelCell]) -> None:
+    """Raises UsageError where nothing is finite before any update, or where depth changes nothing."""
+    broken = [cell.facts for cell in cells if cell.facts.broke and not cell.facts.broke.step]
+    if cells and len(broken) == len(cells):
+        first = broken[0]
+        raise UsageError(f"{first.factory}: a number is not finite before any update: {first.broke}")
+    pairs = sublayer_counts(cells)
+    for (shallow, few), (deep, many) in zip(pairs, pairs[1:], strict=False):
+        if many <= few:
+            raise UsageError(
+                f"{cells[0].facts.factory}: at depth {deep} the model has {many} sub-layers, at depth {shallow} {few}; "
+                "the factory must build as many layers as it is asked for"
+            )

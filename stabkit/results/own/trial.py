@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from stabkit.results.records import jsonable
-from stabkit.results.typed import typed
 from stabkit.results.valley import Trial
 
 TRIAL_VERSION = 1
@@ -52,11 +50,3 @@ class ModelTrial:
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values."""
         return dict(jsonable(asdict(self)))
-
-
-def from_json(body: Mapping[str, Any]) -> ModelTrial:
-    """The inverse; raises KeyError, TypeError or ValueError for what is none."""
-    values = {field.name: body[field.name] for field in fields(ModelTrial)}
-    values |= {name: float(values[name]) for name in ("start", "loss", "lr", "seconds")}  # "inf" in JSON
-    values |= {"losses": tuple(map(float, values["losses"])), "notes": tuple(values["notes"])}
-    return typed(ModelTrial(**values))

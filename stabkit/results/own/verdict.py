@@ -23,10 +23,25 @@ import numpy as np
 from stabkit.results.depth_fit import depth_fit, geometric
 from stabkit.results.own.cell import ModelCell, last_of_all
 from stabkit.results.own.forecast import RATE, Healthy, OwnForecast, forecast, ours
-from stabkit.results.own.link import BySeed, Evidence, Ground, LinkVerdict, evidence, means
 from stabkit.results.own.measured import loss_fall, ramp_information
 from stabkit.results.own.outcome import ShortTraining, trained
-from stabkit.results.own.rules import LIMITS, CellNumbers, Limits, StackNumbers, Word, broken, healthy, rules, word
+from stabkit.results.own.rules import (
+    LIMITS,
+    BySeed,
+    CellNumbers,
+    Evidence,
+    Ground,
+    Limits,
+    LinkVerdict,
+    StackNumbers,
+    Word,
+    broken,
+    evidence,
+    healthy,
+    means,
+    rules,
+    word,
+)
 
 SATURATED = 0.9
 """‖ΔF‖/‖F‖ from which on no law in depth is fitted. Two outputs that have nothing to do with one another are √2
