@@ -1,10 +1,11 @@
 """How good probabilities are: AUC, Brier score and skill, reliability by bins, what is left after abstaining.
 
-All against labels: True where the run trains. The AUC is scikit-learn's. Ours stay where a library computes something
-else: the reliability table weighs a run's several forecasts as one (scikit-learn's calibration_curve counts each),
-resampling leaves out draws of one
-outcome alone (SciPy's bootstrap has no interval where there is one), none has Hanley and McNeil's interval; and the
-Brier score, which is one line (scikit-learn's checks of its input take longer than all resamples of a page).
+All against labels: True where the run trains. The AUC is of SciPy's ranks: scikit-learn's, which checks its input and
+sorts thresholds, takes longer than all else of a page. Ours stay where a library computes something else: the
+reliability table weighs a run's several forecasts as one (scikit-learn's calibration_curve counts each), resampling
+leaves out draws of one outcome alone (SciPy's bootstrap has no interval where there is one), none has Hanley and
+McNeil's interval; and the Brier score, which is one line (scikit-learn's checks of its input take longer than all
+resamples of a page).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import roc_auc_score
+from scipy.stats import rankdata
 
 from stabkit.results.forecast.logistic import LIKELY, UNLIKELY, Array
 from stabkit.results.intervals import wilson
@@ -28,7 +29,10 @@ BINS = (0.0, 0.1, 0.35, 0.65, 0.9, 1.0)
 def auc(p: Array, label: Labels) -> float:
     """The chance that a run that trains is given more than one that does not, ties counted half (Mann and Whitney);
     NaN where one class is empty."""
-    return float(roc_auc_score(label, p)) if 0 < label.sum() < len(label) else math.nan
+    good, bad = int(label.sum()), int((~label).sum())
+    if not good or not bad:
+        return math.nan
+    return (float(rankdata(p)[label].sum()) - good * (good + 1) / 2) / (good * bad)
 
 
 def auc_within(p: Array, label: Labels, group: Sequence[object]) -> float:
