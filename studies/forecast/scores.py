@@ -1,11 +1,9 @@
 """How good probabilities are: AUC, Brier score and skill, reliability by bins, what is left after abstaining.
 
-All against labels: True where the run trains. The AUC is of SciPy's ranks: scikit-learn's, which checks its input and
-sorts thresholds, takes longer than all else of a page. Ours stay where a library computes something else: the
-reliability table weighs a run's several forecasts as one (scikit-learn's calibration_curve counts each), resampling
-leaves out draws of one outcome alone (SciPy's bootstrap has no interval where there is one), none has Hanley and
-McNeil's interval; and the Brier score, which is one line (scikit-learn's checks of its input take longer than all
-resamples of a page).
+All against labels: True where the run trains. The AUC is of SciPy's ranks. Ours stay where a library computes something
+else: the reliability table weighs a run's several forecasts as one (scikit-learn's calibration_curve counts each),
+resampling leaves out draws of one outcome alone (SciPy's bootstrap has no interval there), none has Hanley and McNeil's
+interval; and the AUC and the Brier score (scikit-learn's checks of its input take longer than the rest of a page).
 """
 
 from __future__ import annotations
@@ -30,9 +28,8 @@ def auc(p: Array, label: Labels) -> float:
     """The chance that a run that trains is given more than one that does not, ties counted half (Mann and Whitney);
     NaN where one class is empty."""
     good, bad = int(label.sum()), int((~label).sum())
-    if not good or not bad:
-        return math.nan
-    return (float(rankdata(p)[label].sum()) - good * (good + 1) / 2) / (good * bad)
+    above = float(rankdata(p)[label].sum()) - good * (good + 1) / 2
+    return above / (good * bad) if good and bad else math.nan
 
 
 def auc_within(p: Array, label: Labels, group: Sequence[object]) -> float:
