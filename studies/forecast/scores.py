@@ -25,8 +25,7 @@ BINS = (0.0, 0.1, 0.35, 0.65, 0.9, 1.0)
 
 
 def auc(p: Array, label: Labels) -> float:
-    """The chance that a run that trains is given more than one that does not, ties counted half (Mann and Whitney);
-    NaN where one class is empty."""
+    """P(one that trains has more than one that does not), ties half (Mann, Whitney); NaN where a class is empty."""
     good, bad = int(label.sum()), int((~label).sum())
     above = float(rankdata(p)[label].sum()) - good * (good + 1) / 2
     return above / (good * bad) if good and bad else math.nan
