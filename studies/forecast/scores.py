@@ -1,10 +1,9 @@
 """How good probabilities are: AUC, Brier score and skill, reliability by bins, what is left after abstaining.
 
-All against labels: True where the run trains. The AUC is scikit-learn's. Ours stay where a library computes something
+All against labels: True where the run trains. The AUC is of SciPy's ranks. Ours stay where a library computes something
 else: the reliability table weighs a run's several forecasts as one (scikit-learn's calibration_curve counts each),
-resampling leaves out draws of one
-outcome alone (SciPy's bootstrap has no interval where there is one), none has Hanley and McNeil's interval; and the
-Brier score, which is one line (scikit-learn's checks of its input take longer than all resamples of a page).
+resampling leaves out draws of one outcome alone (SciPy's bootstrap has no interval there), none has Hanley and McNeil's
+interval; and the AUC and the Brier score (scikit-learn's checks of its input take longer than the rest of a page).
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import roc_auc_score
+from scipy.stats import rankdata
 
 from stabkit.results.forecast.logistic import LIKELY, UNLIKELY, Array
 from stabkit.results.intervals import wilson
@@ -26,9 +25,10 @@ BINS = (0.0, 0.1, 0.35, 0.65, 0.9, 1.0)
 
 
 def auc(p: Array, label: Labels) -> float:
-    """The chance that a run that trains is given more than one that does not, ties counted half (Mann and Whitney);
-    NaN where one class is empty."""
-    return float(roc_auc_score(label, p)) if 0 < label.sum() < len(label) else math.nan
+    """P(one that trains has more than one that does not), ties half (Mann, Whitney); NaN where a class is empty."""
+    good, bad = int(label.sum()), int((~label).sum())
+    above = float(rankdata(p)[label].sum()) - good * (good + 1) / 2
+    return above / (good * bad) if good and bad else math.nan
 
 
 def auc_within(p: Array, label: Labels, group: Sequence[object]) -> float:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -199,19 +198,15 @@ def test_a_checkpoint_from_which_not_one_step_can_be_made_is_dropped_for_the_nex
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("attempt", range(2))
 def test_killed_at_any_moment_and_continued_the_bits_are_those_of_the_whole(
-    attempt: int, tmp_path: Path, once: Callable[[str, Callable[[Path], None]], Path]
+    tmp_path: Path,
 ) -> None:
-    command = ["sweep", *TINY[:2], "--steps", "120", *TINY[4:], "--models", "post-ln,admin", "--dropout", "0.1"]
+    command = ["sweep", *TINY[:2], "--steps", "60", *TINY[4:], "--models", "post-ln,admin", "--dropout", "0.1"]
     command += ["--checkpoint-every", "3", "--workers", "1", "--quiet"]
-
-    def uninterrupted(folder: Path) -> None:
-        assert stabkit(*command, "--out", folder).returncode == 0
-
-    whole = once("uninterrupted", uninterrupted)
-    chance = random.Random(attempt)
-    assert sum(killed(command, tmp_path / "out", after=chance.randrange(12)) for _ in range(4)) >= 2
+    whole = tmp_path / "whole"
+    assert stabkit(*command, "--out", whole).returncode == 0
+    chance = random.Random(0)
+    assert sum(killed(command, tmp_path / "out", after=chance.randrange(12)) for _ in range(3)) >= 2
     assert stabkit(*command, "--out", tmp_path / "out").returncode == 0
     digests = [{i: Store(out).load(i).digest for i in Store(out).ids()} for out in (whole, tmp_path / "out")]
     assert digests[0] == digests[1] and len(digests[0]) == 2

@@ -26,7 +26,7 @@ pytest.importorskip("distributed")
 def test_the_cluster_returns_what_inline_returns_and_a_killed_worker_loses_nothing(
     cluster: Cluster, tmp_path: Path
 ) -> None:
-    specs = [tiny("post-ln", seed=seed, steps=600) for seed in range(4)]
+    specs = [tiny("post-ln", seed=seed, steps=60) for seed in range(4)]
     list(EXECUTORS["inline"](jobs(tmp_path / "inline", specs), nothing, ExecutorOptions()))
     events: list[object] = []
 
@@ -96,8 +96,8 @@ def test_workers_of_several_vendors_are_warned_of_once(vendors, warned, tmp_path
 @pytest.mark.slow
 def test_the_scheduler_killed_and_the_command_run_again(cluster: Cluster, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    command = ["sweep", *TINY[:2], "--steps", "250", *TINY[4:], "--models", "post-ln,deepnorm", "--checkpoint-every"]
-    command += ["20", "--out", out, "--quiet"]
+    command = ["sweep", *TINY[:2], "--steps", "80", *TINY[4:], "--models", "post-ln,deepnorm", "--checkpoint-every"]
+    command += ["10", "--out", out, "--quiet"]
     dead = subprocess.Popen(
         [sys.executable, "-m", "stabkit", *map(str, command), "--executor", "dask", "--scheduler", cluster.address],
         stdout=subprocess.DEVNULL,
