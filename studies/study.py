@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from stabkit import api
 from stabkit.options import lines
+from stabkit.options.requests import request_of
 from stabkit.results.run import Run
 from stabkit.running import cost, execute
 from stabkit.running.request import Request
@@ -68,10 +68,10 @@ def requests(design: Design, options: Mapping[str, Any]) -> tuple[list[Request],
     """The commands of a design with these options, as requests and as people type them."""
     asked, commands = list[Request](), list[str]()
     for text in design.commands:
-        command, chosen = lines.words(text, api.COMMANDS)
+        command, chosen = lines.words(text)
         chosen |= {name: value for name, value in options.items() if f"--{name} " not in text}
-        asked.append(api.request(command, chosen))
-        commands.append(f"stabkit {lines.line(command, chosen, api.COMMANDS)}")
+        asked.append(request_of(command, chosen))
+        commands.append(f"stabkit {lines.line(command, chosen)}")
     return asked, tuple(commands)
 
 

@@ -24,7 +24,9 @@ import stabkit
 from stabkit import api
 from stabkit.errors import StabkitError, StoreError, UsageError
 from stabkit.options import lines, ranges
+from stabkit.options.commands import COMMANDS, PAPERS
 from stabkit.options.option import PANELS, Argument, Option
+from stabkit.options.requests import request_of
 from stabkit.report.result import AuditResult, ModelSurface, ProbeResult, SweepResult, TransferResult
 from stabkit.running import execute
 from stabkit.running.executors import EXECUTORS
@@ -33,7 +35,7 @@ from tests.commands import stabkit as command
 from tests.conftest import FULL
 from tests.own import audit_models, probe_models
 
-FUNCTIONS = {name: getattr(api, name) for name in (*api.COMMANDS, "audit")}
+FUNCTIONS = {name: getattr(api, name) for name in (*COMMANDS, "audit")}
 SMALL: dict[str, Any] = dict(
     depths=2, steps=2, hidden=16, ffn=32, vocab=200, warmup=0, max_tokens=64, executor="inline"
 )
@@ -67,7 +69,7 @@ def test_the_names_can_be_completed_and_each_says_what_it_is() -> None:
 def test_a_trainers_callback_takes_the_options_of_a_watch_by_name_and_type() -> None:
     options = inspect.signature(api.watch).parameters
     kinds = {name: option.annotation for name, option in options.items() if name not in ("model", "optimizer")}
-    assert api.WatchOptions.__annotations__ == kinds
+    assert {name: hint.__forward_arg__ for name, hint in api.WatchOptions.__annotations__.items()} == kinds
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -84,23 +86,23 @@ def test_a_signature_says_of_each_option_its_type_default_panel_and_help(name: s
     assert "Any" not in str([p.annotation for option, p in parameters.items() if option != "factory"])
 
 
-@pytest.mark.parametrize("name", api.COMMANDS)
+@pytest.mark.parametrize("name", COMMANDS)
 def test_a_default_is_written_as_a_command_line_reads_it(name: str) -> None:
     """`range(3)` is `0..2`: the help's default is the signature's, and typing it out gives the same request."""
     shown = command(name, "--help").stdout
-    for option in api.COMMANDS[name]:
+    for option in COMMANDS[name]:
         word = "FACTORY" if (name, option) == ("transfer", "factory") else f"--{option.replace('_', '-')}"
         assert word in shown
     if name == "probe":
         return
     asked = {"yes": True, **({"models": "pre-ln"} if name == "transfer" else {})}
-    plain = api.request(name, asked)
+    plain = request_of(name, asked)
     typed = {
         option: ranges.text(default)
-        for option, default in api.COMMANDS[name].items()
+        for option, default in COMMANDS[name].items()
         if not isinstance(default, bool) and default is not None
     }
-    assert api.request(name, {**typed, **asked}).specs == plain.specs
+    assert request_of(name, {**typed, **asked}).specs == plain.specs
 
 
 def test_a_sweep_is_its_runs_a_sentence_and_a_page_and_the_same_again_trains_nothing(tmp_path: Path) -> None:
@@ -206,14 +208,14 @@ ODD = (None, 5, -1, 2.5, math.nan, object(), [], (), {}, b"x", True, "", ",", "x
 ODD += (range(0), range(5), [[1, 2]], (1, 2, 3), 10**30, "é", "\0")
 
 
-@pytest.mark.parametrize("name", [name for name in api.COMMANDS if name != "probe"])
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name != "probe"])
 def test_a_value_of_any_type_is_read_or_refused_in_one_line(name: str, tmp_path: Path) -> None:
     """All values at a sweep's options in CI, elsewhere a part of them at each: most options are a sweep's."""
     place: dict[str, Any] = {"out": str(tmp_path / "none"), "yes": True}
-    for place_of, option in enumerate(api.COMMANDS[name]):
+    for place_of, option in enumerate(COMMANDS[name]):
         for value in ODD if FULL and name == "sweep" else ODD[place_of % 5 :: 5]:
             try:
-                api.request(name, {**place, option: value})
+                request_of(name, {**place, option: value})
             except StabkitError as error:
                 assert "\n" not in str(error), (option, value)
     assert not (tmp_path / "none").exists()
@@ -242,10 +244,10 @@ def test_rates_of_python_are_those_of_the_text(value: Any) -> None:
 
 
 def test_a_call_is_written_as_people_type_it() -> None:
-    given = {"depths": (6, (60, 12)), "lr": (1e-3,), "seeds": range(3), "qk_norm": True, "models": api.PAPERS}
-    written = lines.line("sweep", given, api.COMMANDS)
+    given = {"depths": (6, (60, 12)), "lr": (1e-3,), "seeds": range(3), "qk_norm": True, "models": PAPERS}
+    written = lines.line("sweep", given)
     assert written == "sweep --depths 6,60x12 --qk-norm --seeds 0..2 --lr 1e-3"
-    assert api.request(*lines.words(written, api.COMMANDS)).specs == api.request("sweep", given).specs
+    assert request_of(*lines.words(written)).specs == request_of("sweep", given).specs
 
 
 def test_where_there_is_no_store_it_says_so(tmp_path: Path) -> None:

@@ -14,7 +14,8 @@ from stabkit.cli import console
 from stabkit.cli.command import PROBING, TRAINING, Invocation, command, direct
 from stabkit.cli.help import ROOT, Commands
 from stabkit.errors import UsageError
-from stabkit.options.option import HOME, LONG, ON, OUT, TRAIN, Argument, Option
+from stabkit.options.commands import Arch, Out, PaperOptions
+from stabkit.options.option import HOME, OUT, TRAIN, Argument, Option
 
 app = typer.Typer(
     name="stabkit",
@@ -82,39 +83,7 @@ def _landscape(invocation: Invocation) -> None:
     landscape(invocation)
 
 
-def paper(
-    items: Annotated[
-        list[str], Argument("ls, all, or items like fig9 table1 admin-table3.", "ITEMS", completion="items")
-    ],
-    *,
-    depths: Annotated[str, Option("Replaces the items' depths, for a smaller version.", TRAIN, "DEPTHS")] = "",
-    data: api.Data = None,
-    source: api.Source = None,
-    target: api.Target = None,
-    vocab: api.Vocab = 2000,
-    seeds: Annotated[str, Option("Replaces the items' seeds.", ON, "SEEDS")] = "",
-    steps: Annotated[str, Option("Replaces the items' number of updates.", LONG, "UPDATES")] = "",
-    budget: Annotated[str, Option("Total time allowed: 45m, 2h; the cheapest items first.", LONG, "TIME")] = "",
-    out: api.Out = None,
-    workers: api.Workers = "auto",
-    device: api.Device = "auto",
-    kernels: api.KernelPath = "fused",
-    together: api.Together = "auto",
-    executor: api.Executor = "processes",
-    scheduler: api.Scheduler = None,
-    shard: api.Sharded = None,
-    checkpoint_every: api.CheckpointEvery = "auto",
-    run_timeout: api.RunTimeout = 0.0,
-    retry_failed: api.RetryFailed = False,
-    yes: api.Yes = False,
-) -> None:
-    """Rerun figures and tables of the papers: `paper ls` names them, `paper fig9` runs one, `paper all` every one.
-
-    One page: the paper's picture in words, ours, what was scaled down, the claims with their verdicts.
-    """
-
-
-@command(app, paper)
+@command(app, PaperOptions)
 def _paper(invocation: Invocation) -> None:
     from stabkit.cli.commands import paper
     from stabkit.cli.commands.train import again, print_config
@@ -166,7 +135,7 @@ def export(
 
 
 @direct(runs_app, ("json",), "ls")
-def runs_ls(*, out: api.Out = "", json: bool = False) -> None:
+def runs_ls(*, out: Out = "", json: bool = False) -> None:
     """List finished runs (id, outcome, steps, loss, seconds), and watches of your own trainings."""
     from stabkit.cli.commands import lookup, runs
     from stabkit.options import stored
@@ -180,7 +149,7 @@ def runs_ls(*, out: api.Out = "", json: bool = False) -> None:
 
 
 @direct(runs_app, ("json",), "show")
-def runs_show(run: OneRun, *, out: api.Out = "", json: bool = False) -> None:
+def runs_show(run: OneRun, *, out: Out = "", json: bool = False) -> None:
     """Show one run or watch: what it was, how it ended, its chain, where it ran."""
     from stabkit.cli.commands import runs
     from stabkit.options import stored
@@ -189,7 +158,7 @@ def runs_show(run: OneRun, *, out: api.Out = "", json: bool = False) -> None:
 
 
 @direct(runs_app, ("json",), "verify")
-def runs_verify(*, out: api.Out = "", json: bool = False) -> None:
+def runs_verify(*, out: Out = "", json: bool = False) -> None:
     """Check the files of every run and watch against their checksums, and repair nothing."""
     from stabkit.cli.commands import runs
     from stabkit.options import stored
@@ -201,7 +170,7 @@ def runs_verify(*, out: api.Out = "", json: bool = False) -> None:
 def runs_rm(
     runs: Annotated[list[str], Argument("Run ids or their beginnings; each must name exactly one run.", "RUNS")],
     *,
-    out: api.Out = "",
+    out: Out = "",
 ) -> None:
     """Remove runs or watches from the store."""
     from stabkit.cli.commands.runs import remove
@@ -216,7 +185,7 @@ def methods(
     checked: Annotated[str, Argument("After check: a method, ./my.py:function.", "METHOD")] = "",
     *,
     depths: Annotated[str, Option("Depths for the constants.", TRAIN, "DEPTHS")] = "18",
-    arch: api.Arch = "encoder-decoder",
+    arch: Arch = "encoder-decoder",
     json: bool = False,
 ) -> None:
     """The methods: formula, source, options, parameters added, claims; with a name, every constant at each depth.

@@ -104,14 +104,17 @@ def command(
     app: typer.Typer, function: Callable[..., Any], terminal: tuple[str, ...] = TRAINING
 ) -> Callable[[Callable[[Invocation], None]], None]:
     """Add a command that calls a function of the API: decorates what is run."""
-    taken = [parameter.name for parameter in _parameters(function)]
+    taken, name = (
+        [parameter.name for parameter in _parameters(function)],
+        function.__name__.removesuffix("Options").lower(),
+    )
 
     def decorate(run: Callable[[Invocation], None]) -> None:
         def called(ctx: typer.Context, **params: Any) -> None:
             source = {name: str(getattr(ctx.get_parameter_source(name), "name", "DEFAULT")) for name in params}
             run(
                 Invocation(
-                    command=function.__name__,
+                    command=name,
                     params=params,
                     given={name: params[name] for name in taken if source[name] != "DEFAULT"},
                     typed=frozenset(name for name in params if source[name] == "COMMANDLINE"),
@@ -119,7 +122,7 @@ def command(
             )
 
         context = inspect.Parameter("ctx", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
-        _add(app, function.__name__, function, [context, *_arranged(function, terminal)], called)
+        _add(app, name, function, [context, *_arranged(function, terminal)], called)
 
     return decorate
 

@@ -1,6 +1,6 @@
 """Options → the request of a command that trains, every one checked before torch is imported.
 
-`given` names those that differ from their defaults; `making` is told of what takes seconds.
+`making` is told of what takes seconds.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from stabkit.errors import UsageError, nearest
 from stabkit.methods.papers.deepnorm import TABLE_11
 from stabkit.options import machine, model, own, ranges
 from stabkit.options import text as texts
-from stabkit.options.values import Options
+from stabkit.options.commands import AblateOptions, Names, SweepOptions, Trains
 from stabkit.running import grid
 from stabkit.running.grid import Grid
 from stabkit.running.request import Request, price
@@ -25,50 +25,50 @@ DOUBLINGS = (0.25, 0.5, 1.0, 2.0, 4.0)
 Making = Callable[[str], None]
 
 
-def sweep(options: Options, making: Making) -> Request:
+def sweep(options: SweepOptions, making: Making) -> Request:
     """The request of a sweep; raises UsageError that names the option, TooManyRuns for a grid that looks like a typo
     unless `yes` is on."""
-    return request(*parsed(options, making), options)
+    return request(*parsed(options.models, options, making), many=options.yes)
 
 
-def request(grids: Sequence[Grid], rest: Request, options: Options) -> Request:
-    """The request with the runs of these grids."""
-    specs = grid.specs(grids, rest.texts, rest.place.workers, many=options["yes"])
+def request(grids: Sequence[Grid], rest: Request, *, many: bool) -> Request:
+    """The request with the runs of these grids; `many`: however many there are."""
+    specs = grid.specs(grids, rest.texts, rest.place.workers, many=many)
     return replace(rest, specs=specs, budget=grid.budget(grids, rest.place.workers))
 
 
-def parsed(options: Options, making: Making) -> tuple[tuple[Grid, ...], Request]:
-    """The grids of a sweep, one a width and size of batches, and its request without their runs."""
-    depths = ranges.depths("--depths", options["depths"], ranges.stacks("--arch", options["arch"]))
-    recipe = ranges.choice("--recipe", options["recipe"], get_args(RecipeName))
-    widths = ranges.wholes("--hidden", options["hidden"], 2, 8192)
-    batches = ranges.wholes("--max-tokens", options["max_tokens"], 16, 1_000_000)
+def parsed(models: Names, options: Trains, making: Making) -> tuple[tuple[Grid, ...], Request]:
+    """The grids of these methods, one a width and size of batches, and their request without the runs."""
+    depths = ranges.depths("--depths", options.depths, ranges.stacks("--arch", options.arch))
+    recipe = ranges.choice("--recipe", options.recipe, get_args(RecipeName))
+    widths = ranges.wholes("--hidden", options.hidden, 2, 8192)
+    batches = ranges.wholes("--max-tokens", options.max_tokens, 16, 1_000_000)
     made = model.model(options, depths[0], widths)
     train = model.train(options, batches[0])
-    vocab = ranges.whole("--vocab", options["vocab"], 8, 200_000)
-    warmups = ranges.wholes("--warmup", options["warmup"], 0, 10_000_000)
-    rates = ranges.reals("--lr", options["lr"], 0.0, 1e6, above=True)
-    seeds = ranges.wholes("--seeds", options["seeds"], 0, 2**31 - 1)
-    record_every = ranges.whole("--record-every", options["record_every"], 1, 1_000_000)
-    snapshots = ranges.whole("--snapshots", options["snapshots"], 0, 1000)
-    every = options["checkpoint_every"]
+    vocab = ranges.whole("--vocab", options.vocab, 8, 200_000)
+    warmups = ranges.wholes("--warmup", options.warmup, 0, 10_000_000)
+    rates = ranges.reals("--lr", options.lr, 0.0, 1e6, above=True)
+    seeds = ranges.wholes("--seeds", options.seeds, 0, 2**31 - 1)
+    record_every = ranges.whole("--record-every", options.record_every, 1, 1_000_000)
+    snapshots = ranges.whole("--snapshots", options.snapshots, 0, 1000)
+    every = options.checkpoint_every
     checkpoint_every = None if every == "auto" else ranges.whole("--checkpoint-every", every, 0, 10_000_000)
     files = own.Files()
-    chosen, notes = model.chosen(options["models"], depths, made, recipe, train.optimizer, files)
+    chosen, notes = model.chosen(models, depths, made, recipe, train.optimizer, files)
     if not train.steps:
         warmups = (min(warmups),)  # no update has a rate
         notes = (*notes, "--steps 0 makes no update: it measures the untrained model and gives no verdict")
-    probes = own.probes(ranges.names("--probes", options["probes"] or ()), files, depths[0])
+    probes = own.probes(ranges.names("--probes", options.probes or ()), files, depths[0])
     if recipe == "paper":
-        model.own_recipe(options["given"], options)
+        model.own_recipe(options.named)
         warmups = warmups[:1]  # each method has its own
-    dtype = ranges.choice("--dtype", options["dtype"], get_args(Dtype))
-    device_name = machine.device_name(options["device"])
-    kernels = ranges.choice("--kernels", options["kernels"], get_args(Kernels))
+    dtype = ranges.choice("--dtype", options.dtype, get_args(Dtype))
+    device_name = machine.device_name(options.device)
+    kernels = ranges.choice("--kernels", options.kernels, get_args(Kernels))
     executor, place = machine.executor(options)
     search = texts.search(options, depths)
-    out = machine.output(options["out"])
-    task, corpus = texts.task(options["data"], options["source"], options["target"], vocab, making)
+    out = machine.output(options.out)
+    task, corpus = texts.task(options.data, options.source, options.target, vocab, making)
     device = machine.device(device_name)
     kind = device.partition(":")[0]
     whole = Grid(
@@ -90,7 +90,7 @@ def parsed(options: Options, making: Making) -> tuple[tuple[Grid, ...], Request]
         warmups=warmups,
         lrs=rates,
     )
-    shapes = [(hidden, model.ffn(options["ffn"], hidden), size) for hidden in widths for size in batches]
+    shapes = [(hidden, model.ffn(options.ffn, hidden), size) for hidden in widths for size in batches]
     rest = Request(
         specs=(),
         budget=price((), 1),
@@ -98,7 +98,7 @@ def parsed(options: Options, making: Making) -> tuple[tuple[Grid, ...], Request]
         out=out,
         device=device,
         kernels=kernels,
-        together=machine.together(options["together"], device),
+        together=machine.together(options.together, device),
         corpus=corpus,
         checkpoint_every=checkpoint_every,
         executor=executor,
@@ -110,36 +110,36 @@ def parsed(options: Options, making: Making) -> tuple[tuple[Grid, ...], Request]
     return tuple(_sized(whole, *shape) for shape in shapes), rest
 
 
-def ablate(options: Options, making: Making) -> Request:
+def ablate(options: AblateOptions, making: Making) -> Request:
     """The request of an ablation: a sweep of one method with α and β as two more axes."""
-    choice, row = model.one(ranges.name("--model", options["model"]), own.Files())
+    choice, row = model.one(ranges.name("--model", options.model), own.Files())
     key, chosen = choice.key, choice.options
     if not methods.scales(row):
         raise UsageError(f"--model {key} has no α and β to scale; {', '.join(methods.scalable())} has")
-    alpha, beta, drop_warmup = (_unless_empty(options[name]) for name in ("alpha_scale", "beta_scale", "drop_warmup"))
+    alpha, beta, drop_warmup = map(_unless_empty, (options.alpha_scale, options.beta_scale, options.drop_warmup))
     alphas = ranges.scales("--alpha-scale", DOUBLINGS if alpha is None else alpha)
     betas = ranges.scales("--beta-scale", DOUBLINGS if beta is None else beta)
-    drops = ranges.names("--drop", options["drop"] or ())
+    drops = ranges.names("--drop", options.drop or ())
     if drop_warmup is not None and not drops:
         raise UsageError("--drop-warmup only goes with --drop deepnorm,init")
     for word in drops:
         if word in TABLE_11 and any(chosen.get(option) == value for option, value in TABLE_11[word].items()):
-            raise UsageError(f"--drop {word}: --model {options['model']} does not have it")
+            raise UsageError(f"--drop {word}: --model {options.model} does not have it")
         if word not in TABLE_11 or any(option not in methods.options_of(row) for option in TABLE_11[word]):
             raise UsageError(f"--drop: {word!r} is not one of {', '.join(TABLE_11)}{nearest(word, TABLE_11)}")
-    whole, rest = parsed({**options, "models": options["model"]}, making)
+    whole, rest = parsed(options.model, options, making)
     axes = single(whole, "an ablation")
-    if options["grid"]:
+    if options.grid:
         grids = [replace(axes, alpha_scales=alphas, beta_scales=betas)]
     else:
         grids = [replace(axes, alpha_scales=alphas)] if alpha is not None or beta is None else []
         grids += [replace(axes, beta_scales=betas)] if beta is not None or alpha is None else []
     if drops:
-        usual = (0,) if options["recipe"] == "paper" else (0, 150)  # a recipe has its own
+        usual = (0,) if options.recipe == "paper" else (0, 150)  # a recipe has its own
         warmups = ranges.wholes("--drop-warmup", usual if drop_warmup is None else drop_warmup, 0, 10_000_000)
         rows = tuple(replace(choice, options=each) for each in (chosen, *({**chosen, **TABLE_11[w]} for w in drops)))
         grids.append(replace(axes, methods=rows, warmups=warmups))
-    return request(grids, rest, options)
+    return request(grids, rest, many=options.yes)
 
 
 def _sized(whole: Grid, hidden: int, ffn: int, max_tokens: int) -> Grid:

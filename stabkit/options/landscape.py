@@ -10,8 +10,8 @@ from stabkit import methods
 from stabkit.errors import UsageError, require
 from stabkit.methods.base import sites
 from stabkit.options import grids, ranges
+from stabkit.options.commands import LandscapeOptions
 from stabkit.options.grids import Making
-from stabkit.options.values import Options
 from stabkit.results.surface import NORMALISATIONS, Engine, PathPlane
 from stabkit.running.grid import Grid
 from stabkit.running.request import Request
@@ -19,15 +19,15 @@ from stabkit.running.surfaces import SurfaceRequest
 from stabkit.spec import snapshot_steps
 
 
-def landscape(options: Options, making: Making) -> Request:
+def landscape(options: LandscapeOptions, making: Making) -> Request:
     """The request of a landscape: the runs of two methods, and the surfaces around them."""
-    models = [ranges.name("--model", options["model"])]
-    if options["against"]:
-        models.append(ranges.name("--against", options["against"]))
+    models = [ranges.name("--model", options.model)]
+    if options.against:
+        models.append(ranges.name("--against", options.against))
     parsed = [methods.parse(model) for model in models]
     if len({methods.label(*one) for one in parsed}) < len(parsed):
-        raise UsageError(f"--against {options['against']} is --model itself; name another method, or '' for none")
-    whole, rest = grids.parsed({**options, "models": models}, making)
+        raise UsageError(f"--against {options.against} is --model itself; name another method, or '' for none")
+    whole, rest = grids.parsed(models, options, making)
     grid = grids.single(whole, "a landscape")
     if len(grid.warmups) > 1 or len(grid.lrs) > 1:
         raise UsageError("a landscape takes one --warmup and one --lr; run it once for each value")
@@ -39,9 +39,9 @@ def landscape(options: Options, making: Making) -> Request:
     wanted = surfaces(options, grid.base.train.steps, rest.device.partition(":")[0])
     kept = sorted({*snapshot_steps(grid.base), grid.base.train.steps})
     if wanted.at not in ("end", *map(str, kept)) and not (wanted.at == "init" and 0 in kept):
-        count, have = ranges.text(options["snapshots"]), ", ".join(map(str, kept))
+        count, have = ranges.text(options.snapshots), ", ".join(map(str, kept))
         raise UsageError(f"--at {wanted.at}: with --snapshots {count}, weights are kept at steps {have}")
-    return replace(grids.request(whole, rest, options), surfaces=wanted)
+    return replace(grids.request(whole, rest, many=options.yes), surfaces=wanted)
 
 
 def _gates(key: str, options: Mapping[str, str], grid: Grid) -> tuple[str, ...]:
@@ -52,28 +52,28 @@ def _gates(key: str, options: Mapping[str, str], grid: Grid) -> tuple[str, ...]:
     return tuple(method.gate(site) for site in sites(n, m, grid.base.model.hidden))
 
 
-def surfaces(options: Options, steps: int, device: str) -> SurfaceRequest:
+def surfaces(options: LandscapeOptions, steps: int, device: str) -> SurfaceRequest:
     """Which surfaces; `steps`: the last that `--at` may name."""
-    points = ranges.whole("--points", options["points"], 3, 1001)
-    cut_points = ranges.whole("--cut-points", options["cut_points"], 3, 100_001)
+    points = ranges.whole("--points", options.points, 3, 1001)
+    cut_points = ranges.whole("--cut-points", options.cut_points, 3, 100_001)
     for option, count in (("--points", points), ("--cut-points", cut_points)):
         if count % 2 == 0:
             raise UsageError(f"{option} must be odd, with one point in the middle; got {count}, use {count + 1}")
-    engine = ranges.choice("--engine", options["engine"], get_args(Engine))
+    engine = ranges.choice("--engine", options.engine, get_args(Engine))
     if engine == "loss-landscapes":
         require("loss_landscapes", "--engine loss-landscapes", "papers")
-    at = ranges.text(options["at"])
+    at = ranges.text(options.at)
     if at not in ("init", "end"):
-        at = str(ranges.whole("--at", options["at"], 0, steps))
+        at = str(ranges.whole("--at", options.at, 0, steps))
     return SurfaceRequest(
         at=at,
         points=points,
-        reach=ranges.real("--range", options["range"], 0.0, 1e6, above=True),
+        reach=ranges.real("--range", options.range, 0.0, 1e6, above=True),
         cut_points=cut_points,
-        direction_seeds=ranges.wholes("--direction-seeds", options["direction_seeds"], 0, 2**31 - 1),
-        normalise=ranges.choice("--normalise", options["normalise"], NORMALISATIONS),
-        one_dimensional=options["one_dimensional"],
-        path=ranges.choice("--path", options["path"], get_args(PathPlane)),
+        direction_seeds=ranges.wholes("--direction-seeds", options.direction_seeds, 0, 2**31 - 1),
+        normalise=ranges.choice("--normalise", options.normalise, NORMALISATIONS),
+        one_dimensional=options.one_dimensional,
+        path=ranges.choice("--path", options.path, get_args(PathPlane)),
         device=device,
         engine=engine,
     )

@@ -6,13 +6,11 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
+from stabkit.options.commands import COMMANDS
 from stabkit.options.ranges import flag, text
 
-Commands = Mapping[str, Mapping[str, Any]]
-"""{command: {option: default}}: `api.COMMANDS`."""
 
-
-def words(line: str, commands: Commands) -> tuple[str, dict[str, Any]]:
+def words(line: str) -> tuple[str, dict[str, Any]]:
     """`sweep --depths 6 --bleu` → the command and the options that it names.
 
     Raises ValueError for what is none: such lines are ours, not a user's.
@@ -21,16 +19,16 @@ def words(line: str, commands: Commands) -> tuple[str, dict[str, Any]]:
     options: dict[str, Any] = {}
     while rest:
         name = rest.pop(0).removeprefix("--").replace("-", "_")
-        if name not in commands[command]:
+        if name not in COMMANDS[command]:
             raise ValueError(f"{command} has no --{name}")
-        options[name] = True if isinstance(commands[command][name], bool) else rest.pop(0)
+        options[name] = True if isinstance(COMMANDS[command][name], bool) else rest.pop(0)
     return command, options
 
 
-def line(command: str, options: Mapping[str, Any], commands: Commands) -> str:
+def line(command: str, options: Mapping[str, Any]) -> str:
     """The command as people type it: every option that is not at its default. The inverse of `words`."""
     typed = shlex.split(command)  # `probe package.module:function`
-    for name, default in commands[typed[0]].items():
+    for name, default in COMMANDS[typed[0]].items():
         if name in options and text(options[name]) != text(default):
             value = [] if isinstance(default, bool) else [text(options[name])]
             typed += [flag(name), *value]

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from stabkit.errors import UsageError, nearest, require
 from stabkit.options import ranges
+from stabkit.options.commands import ProbeOptions, RunningOptions, TransferOptions
 from stabkit.options.option import HOME
-from stabkit.options.values import Options
 from stabkit.running.executors import EXECUTORS, ExecutorOptions, slurm
 from stabkit.running.shard import Shard
 
@@ -57,15 +57,21 @@ def _cpu_only() -> bool:
     return version("torch").endswith("+cpu")
 
 
-def executor(options: Options) -> tuple[str, ExecutorOptions]:
+def executor(options: RunningOptions | TransferOptions) -> tuple[str, ExecutorOptions]:
     """Which executor, and its options; 0 workers are as many as suit the device."""
-    name = ranges.choice("--executor", options["executor"], tuple(EXECUTORS))
-    many = TASKS if name == "slurm" else 0
-    return name, ExecutorOptions(
-        workers=many if options["workers"] == "auto" else ranges.whole("--workers", options["workers"], 1, 1024),
-        run_timeout=ranges.real("--run-timeout", options["run_timeout"], 0.0, 1e9) or None,
-        scheduler=_scheduler(name, str(options["scheduler"] or "")),
-        shard=shard(str(options["shard"] or "")),
+    name = ranges.choice("--executor", options.executor, tuple(EXECUTORS))
+    return name, place(options, TASKS if name == "slurm" else 0, _scheduler(name, str(options.scheduler or "")))
+
+
+def place(
+    options: RunningOptions | TransferOptions | ProbeOptions, many: int = 0, scheduler: str = ""
+) -> ExecutorOptions:
+    """Where jobs run; `many`: workers where nobody says how many."""
+    return ExecutorOptions(
+        workers=many if options.workers == "auto" else ranges.whole("--workers", options.workers, 1, 1024),
+        run_timeout=ranges.real("--run-timeout", options.run_timeout, 0.0, 1e9) or None,
+        scheduler=scheduler,
+        shard=shard(str(options.shard or "")),
     )
 
 

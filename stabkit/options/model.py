@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, get_args
 
 from stabkit import methods
@@ -11,7 +11,7 @@ from stabkit.methods import formula
 from stabkit.methods.base import Method
 from stabkit.methods.blocks import BLOCKS, departs
 from stabkit.options import own, ranges
-from stabkit.options.values import Options
+from stabkit.options.commands import ArchitectureOptions, TrainingOptions
 from stabkit.spec import (
     DECAY,
     MOMENTUM,
@@ -29,10 +29,10 @@ from stabkit.spec import (
 )
 
 
-def model(options: Options, depth: tuple[int, int], widths: Sequence[int]) -> ModelConfig:
+def model(options: ArchitectureOptions, depth: tuple[int, int], widths: Sequence[int]) -> ModelConfig:
     """The model of the first depth and width; every width must suit its heads."""
-    block = BLOCKS[ranges.choice("--block", options["block"], get_args(Block))]
-    asked = {"norm": options["norm"], "ffn_kind": options["ffn_kind"], "positions": options["positions"]}
+    block = BLOCKS[ranges.choice("--block", options.block, get_args(Block))]
+    asked = {"norm": options.norm, "ffn_kind": options.ffn_kind, "positions": options.positions}
     kinds = {"norm": get_args(Norm), "ffn_kind": get_args(FfnKind), "positions": get_args(Positions)}
     settings = {
         name: ranges.choice(ranges.flag(name), value, kinds[name]) if value else block[name]
@@ -42,12 +42,12 @@ def model(options: Options, depth: tuple[int, int], widths: Sequence[int]) -> Mo
         encoder_layers=depth[0],
         decoder_layers=depth[1],
         hidden=widths[0],
-        ffn=ffn(options["ffn"], widths[0]),
-        heads=ranges.whole("--heads", options["heads"], 1, 128),
-        base_init=ranges.choice("--base-init", options["base_init"], get_args(BaseInit)),
-        tied=not options["untied"],
-        qk_norm=options["qk_norm"] or block["qk_norm"],
-        biases=block["biases"] and not options["no_biases"],
+        ffn=ffn(options.ffn, widths[0]),
+        heads=ranges.whole("--heads", options.heads, 1, 128),
+        base_init=ranges.choice("--base-init", options.base_init, get_args(BaseInit)),
+        tied=not options.untied,
+        qk_norm=options.qk_norm or block["qk_norm"],
+        biases=block["biases"] and not options.no_biases,
         **settings,
     )
     for hidden in widths:
@@ -61,26 +61,26 @@ def model(options: Options, depth: tuple[int, int], widths: Sequence[int]) -> Mo
     return made
 
 
-def train(options: Options, max_tokens: int) -> TrainConfig:
+def train(options: TrainingOptions, max_tokens: int) -> TrainConfig:
     """How the runs are trained, but for what is an axis."""
-    steps = ranges.whole("--steps", options["steps"], 0, 10_000_000)
-    verdict_at = ranges.whole("--verdict-at", options["verdict_at"], 0, 10_000_000)
+    steps = ranges.whole("--steps", options.steps, 0, 10_000_000)
+    verdict_at = ranges.whole("--verdict-at", options.verdict_at, 0, 10_000_000)
     if verdict_at and not SHORTEST_JUDGED <= verdict_at < steps:
         raise UsageError(
             f"--verdict-at {verdict_at} must lie between {SHORTEST_JUDGED} (a verdict needs that many updates) "
             f"and --steps {steps} (runs that are still early continue to there)"
         )
-    optimizer: Optimizer = ranges.choice("--optimizer", options["optimizer"], get_args(Optimizer))
+    optimizer: Optimizer = ranges.choice("--optimizer", options.optimizer, get_args(Optimizer))
     return TrainConfig(
         steps=steps,
         optimizer=optimizer,
-        weight_decay=_of_some("--weight-decay", options["weight_decay"], optimizer, DECAY, 1e3),
-        momentum=_of_some("--momentum", options["momentum"], optimizer, MOMENTUM, 0.9999),
+        weight_decay=_of_some("--weight-decay", options.weight_decay, optimizer, DECAY, 1e3),
+        momentum=_of_some("--momentum", options.momentum, optimizer, MOMENTUM, 0.9999),
         max_tokens=max_tokens,
-        dropout=ranges.real("--dropout", options["dropout"], 0.0, 0.99),
-        clip=ranges.real("--clip", options["clip"], 0.0, 1e9),
-        label_smoothing=ranges.real("--label-smoothing", options["label_smoothing"], 0.0, 0.99),
-        stop_when_decided=options["stop_when_decided"],
+        dropout=ranges.real("--dropout", options.dropout, 0.0, 0.99),
+        clip=ranges.real("--clip", options.clip, 0.0, 1e9),
+        label_smoothing=ranges.real("--label-smoothing", options.label_smoothing, 0.0, 0.99),
+        stop_when_decided=options.stop_when_decided,
         verdict_at=verdict_at,
     )
 
@@ -167,13 +167,13 @@ def one(item: str, files: own.Files) -> tuple[Chosen, Callable[..., Method]]:
     return chosen, own.row(chosen.own, files) if chosen.own else methods.row(chosen.key)
 
 
-def own_recipe(given: Collection[str], options: Mapping[str, Any]) -> None:
+def own_recipe(given: Mapping[str, Any]) -> None:
     """Refuse a setting that each method's own recipe decides, where it is among those given."""
     for name in ("base_init", "optimizer", "lr", "warmup", "drop_warmup"):
         if name in given:
             option = ranges.flag(name)
             raise UsageError(
-                f"--recipe paper gives each method its own {option}; leave out {option} {ranges.text(options[name])}"
+                f"--recipe paper gives each method its own {option}; leave out {option} {ranges.text(given[name])}"
             )
 
 

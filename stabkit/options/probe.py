@@ -11,7 +11,7 @@ from typing import Any
 
 from stabkit.errors import UsageError
 from stabkit.options import machine, ranges
-from stabkit.options.values import Options
+from stabkit.options.commands import ProbeOptions
 from stabkit.running.executors import ExecutorOptions
 from stabkit.running.probes import ProbeRequest
 
@@ -19,29 +19,29 @@ MOST_CELLS = 400
 """Cells of one call."""
 
 
-def probe(options: Options) -> tuple[ProbeRequest, ExecutorOptions]:
+def probe(options: ProbeOptions) -> tuple[ProbeRequest, ExecutorOptions]:
     """What is asked, and where it runs; raises UsageError that names the option."""
-    depths, rates = options["depths"], options["lr"]
+    depths, rates = options.depths, options.lr
     asked = ProbeRequest(
-        factory=name(options["factory"]),
-        here=folder_of(options["factory"]) or os.getcwd(),
+        factory=name(options.factory),
+        here=folder_of(options.factory) or os.getcwd(),
         depths=(None,) if depths in (None, "") else ranges.wholes("--depths", depths, 1, 10_000),
-        seeds=ranges.wholes("--seeds", options["seeds"], 0, 2**31),
+        seeds=ranges.wholes("--seeds", options.seeds, 0, 2**31),
         lrs=(0.0,) if rates in (None, "") else ranges.reals("--lr", rates, 1e-12, 1e30),
-        warmup=None if options["warmup"] is None else ranges.whole("--warmup", options["warmup"], 0, 1_000_000),
-        steps=ranges.whole("--steps", options["steps"], 1, 10_000),
-        blocks=options["blocks"] or "",
-        cure_time=ranges.real("--cure-time", options["cure_time"], 0.0, 1e9),
-        fresh=options["fresh"],
-        widths=_widths(options["widths"], depths),
-        out=machine.output(options["out"]),
+        warmup=None if options.warmup is None else ranges.whole("--warmup", options.warmup, 0, 1_000_000),
+        steps=ranges.whole("--steps", options.steps, 1, 10_000),
+        blocks=options.blocks or "",
+        cure_time=ranges.real("--cure-time", options.cure_time, 0.0, 1e9),
+        fresh=options.fresh,
+        widths=_widths(options.widths, depths),
+        out=machine.output(options.out),
     )
     if asked.widths != (None,) and len(asked.lrs) > 1:
         raise UsageError("--widths compares models at one rate: give one --lr")
     if (count := len(asked.specs())) > MOST_CELLS:
         most = f"more than {MOST_CELLS}: give fewer --depths, --seeds or --lr"
         raise UsageError(f"that is {count} runs of your model, {most}")
-    _, place = machine.executor({**options, "executor": "processes", "scheduler": ""})
+    place = machine.place(options)
     workers = min(machine.workers(place.workers, "cpu"), len(asked.specs()))
     return asked, replace(place, workers=workers)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from stabkit.errors import UsageError, require
 from stabkit.options import ranges
-from stabkit.options.values import Options
+from stabkit.options.commands import TrainingOptions
 from stabkit.results.translation import MOST_BEAMS, Search
 from stabkit.running.translations import TranslationRequest
 from stabkit.spec import TaskConfig
@@ -41,20 +41,20 @@ def task(
     return task, {"directory": str(Path(place).resolve())}
 
 
-def search(options: Options, depths: Sequence[tuple[int, int]]) -> Search | None:
+def search(options: TrainingOptions, depths: Sequence[tuple[int, int]]) -> Search | None:
     """How --bleu looks for words; None where it was not asked for."""
-    if not options["bleu"]:
+    if not options.bleu:
         for name in ("beam", "length_penalty"):
-            if name in options["given"]:
-                option, value = ranges.flag(name), ranges.text(options[name])
+            if name in options.named:
+                option, value = ranges.flag(name), ranges.text(options.named[name])
                 raise UsageError(f"{option} needs --bleu; got {value!r} without it")
         return None
     if not all(depths[0]):
         raise UsageError("--bleu needs an encoder and a decoder: a language model cannot translate; leave out --bleu")
     require("sacrebleu", "--bleu", "papers")
     return Search(
-        beam=ranges.whole("--beam", options["beam"], 1, MOST_BEAMS),
-        length_penalty=ranges.real("--length-penalty", options["length_penalty"], 0.0, 10.0),
+        beam=ranges.whole("--beam", options.beam, 1, MOST_BEAMS),
+        length_penalty=ranges.real("--length-penalty", options.length_penalty, 0.0, 10.0),
     )
 
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from stabkit import methods
 from stabkit.errors import UsageError
 from stabkit.options import grids, machine, ranges
+from stabkit.options.commands import SweepOptions, TransferOptions
 from stabkit.options.grids import Making
 from stabkit.options.probe import folder_of, name
-from stabkit.options.values import Options
 from stabkit.results.valley import Axis, rungs
 from stabkit.running.executors import ExecutorOptions
 from stabkit.running.request import Request
@@ -50,16 +50,17 @@ def span(option: str, given: object) -> tuple[float, float]:
     return ends[0], ends[1]
 
 
-def of_methods(options: Options, making: Making) -> MethodsAsked:
+def of_methods(options: TransferOptions, making: Making) -> MethodsAsked:
     """What is asked of built-in methods: depths, or one depth and several widths. Raises UsageError."""
-    if not options["models"]:
+    if not options.models:
         raise UsageError("name what to try: your own FACTORY, package.module:function, or built-in --models")
-    if options["widths"] not in (None, ""):
+    if options.widths not in (None, ""):
         raise UsageError("--widths is for a factory(depth, width); the width of built-in methods is --hidden 64,128")
-    low, high = span("--lr", options["lr"])
-    warmup = 0 if options["warmup"] is None else options["warmup"]
-    whole = grids.sweep({**options, "warmup": warmup, "lr": low, "yes": True}, making)
-    axis, sizes = _sizes(whole.specs, alone=bool(options["highest"]))
+    low, high = span("--lr", options.lr)
+    warmup = 0 if options.warmup is None else options.warmup
+    shared = {name: getattr(options, name) for name in SweepOptions.defaults() if name in TransferOptions.defaults()}
+    whole = grids.sweep(SweepOptions(**{**shared, "warmup": warmup, "lr": low, "yes": True}), making)
+    axis, sizes = _sizes(whole.specs, alone=bool(options.highest))
     cells = {(methods.variant(spec), _size(spec, axis), spec.seed): spec for spec in whole.specs}
     labels = {methods.variant(spec): CaseName(methods.label_of(spec), spec.method) for spec in whole.specs}
     if whole.specs[0].train.steps < SHORTEST_JUDGED:
@@ -74,20 +75,20 @@ def of_methods(options: Options, making: Making) -> MethodsAsked:
         seeds=tuple(sorted({spec.seed for spec in whole.specs})),
         steps=whole.specs[0].train.steps,
         predict=_predict(options, sizes),
-        highest=bool(options["highest"]),
+        highest=bool(options.highest),
     )
     return MethodsAsked(plan=plan, cells=cells, request=whole)
 
 
-def request(options: Options, making: Making) -> Request:
+def request(options: TransferOptions, making: Making) -> Request:
     """The request of built-in methods, their runs at the lowest rate; raises UsageError."""
     return of_methods(options, making).request
 
 
-def _predict(options: Options, sizes: tuple[int, ...]) -> tuple[int, ...]:
-    given = options["predict"]
+def _predict(options: TransferOptions, sizes: tuple[int, ...]) -> tuple[int, ...]:
+    given = options.predict
     asked = () if given in (None, "") else tuple(sorted(ranges.wholes("--predict", given, 1, 1_000_000)))
-    if asked and options["highest"]:
+    if asked and options.highest:
         raise UsageError("--predict is a law of best rates; --highest searches only the highest stable rate")
     if tried := sorted(set(asked) & set(sizes)):
         raise UsageError(f"--predict {tried[0]}: this size is tried already")
@@ -124,39 +125,40 @@ ALIKE = (
 """Options that a factory and built-in methods both have; `widths` a factory alone."""
 
 
-def of_factory(options: Options) -> FactoryAsked:
-    """What is asked of a factory: depths, or one depth and several widths. Raises UsageError."""
-    if options["models"]:
+def of_factory(options: TransferOptions) -> FactoryAsked:
+    """What is asked of its factory: depths, or one depth and several widths. Raises UsageError."""
+    given = options.factory or ""
+    if options.models:
         raise UsageError("give either a FACTORY or --models, not both")
-    if beside := sorted(set(options["given"]) - {*ALIKE, "factory"}):
+    if beside := sorted(set(options.named) - {*ALIKE, "factory"}):
         raise UsageError(f"{ranges.flag(beside[0])} is for built-in methods (--models); a factory builds its own model")
-    low, high = span("--lr", options["lr"])
-    depths = ranges.wholes("--depths", options["depths"], 1, 10_000)
-    widths = () if options["widths"] in (None, "") else ranges.wholes("--widths", options["widths"], 1, 1_000_000)
-    axis, sizes = _several(depths, widths, alone=bool(options["highest"]))
-    factory, tried = name(options["factory"]), rungs(low, high)
+    low, high = span("--lr", options.lr)
+    depths = ranges.wholes("--depths", options.depths, 1, 10_000)
+    widths = () if options.widths in (None, "") else ranges.wholes("--widths", options.widths, 1, 1_000_000)
+    axis, sizes = _several(depths, widths, alone=bool(options.highest))
+    factory, tried = name(given), rungs(low, high)
     plan = SearchPlan(
         axis=axis,
         cases={factory: CaseName(factory.rpartition(":")[2], factory)},
         sizes=sizes,
         rungs=tried,
-        seeds=tuple(sorted(ranges.wholes("--seeds", options["seeds"], 0, 2**31))),
-        steps=ranges.whole("--steps", options["steps"], 2, 1_000_000),
+        seeds=tuple(sorted(ranges.wholes("--seeds", options.seeds, 0, 2**31))),
+        steps=ranges.whole("--steps", options.steps, 2, 1_000_000),
         predict=_predict(options, sizes),
-        highest=bool(options["highest"]),
+        highest=bool(options.highest),
     )
     request = TrialRequest(
         factory=factory,
-        here=folder_of(options["factory"]) or os.getcwd(),
+        here=folder_of(given) or os.getcwd(),
         axis=axis,
         depth=depths[0] if axis == "width" else None,
         smallest=sizes[0],
-        warmup=None if options["warmup"] is None else ranges.whole("--warmup", options["warmup"], 0, 1_000_000),
+        warmup=None if options.warmup is None else ranges.whole("--warmup", options.warmup, 0, 1_000_000),
         steps=plan.steps,
         rungs=tried,
-        out=machine.output(options["out"]),
+        out=machine.output(options.out),
     )
-    _, place = machine.executor({**options, "executor": "processes", "scheduler": ""})
+    place = machine.place(options)
     workers = min(machine.workers(place.workers, "cpu"), len(sizes) * len(plan.seeds))
     return FactoryAsked(plan=plan, request=request, place=replace(place, workers=workers))
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from stabkit.errors import FailedRuns
 from stabkit.results.own.cell import ModelCell
 from stabkit.results.own.cure import CHANGES, Cure, cure, together
+from stabkit.results.own.judged import Judged, least_likely
 from stabkit.results.own.measured import UPDATES
 from stabkit.running import plan
 from stabkit.running.executors.base import Lost, Tell
@@ -116,9 +117,11 @@ class ProbedCell:
     reused: bool
 
 
-def run(
-    request: ProbeRequest, execute: Map, tell: Tell, ended: Callable[[ProbeSpec, ProbedCell | Lost], None]
-) -> Done[ProbeSpec, ModelCell]:
+Probing = Callable[[int], AbstractContextManager[tuple[Tell, Callable[[ProbeSpec, ProbedCell | Lost], None]]]]
+"""What shows the cells of a probe."""
+
+
+def run(request: ProbeRequest, execute: Map, probing: Probing) -> Done[ProbeSpec, ModelCell]:
     """Probe every cell: one of the shallowest, which answers soonest, then the deepest first, which take longest.
     Raises UsageError for what would be as wrong at any depth."""
     shelf = Shelf(PROBE, request.out)
@@ -134,7 +137,8 @@ def run(
         attempts=CommandAttempts("timeout"),  # what hung once hangs again
         seconds=lambda spec: math.inf if spec is specs[0] else float(spec.depth or 0),
     )
-    done = plan.complete(plan.plan(specs, work), execute, tell, ended=ended)
+    with probing(len(specs)) as (tell, ended):
+        done = plan.complete(plan.plan(specs, work), execute, tell, ended=ended)
     cells = [probed.cell for probed in done.results]
     alike = request.widths == (None,) and len({cell.digest for cell in cells}) < len(cells)  # a width may be ignored
     if len(cells) + len(done.lost) != len(specs) or alike:
@@ -144,8 +148,14 @@ def run(
     return Done(results=cells, lost=lost, reused=sum(probed.reused for probed in done.results))
 
 
-Probing = Callable[[int], AbstractContextManager[tuple[Tell, Callable[[ProbeSpec, ProbedCell | Lost], None]]]]
-"""What shows the cells of a probe."""
+def cured(found: Judged, request: ProbeRequest, execute: Map, limit: float, probing: Probing) -> Judged:
+    """What was judged, with the changes that were tried for `limit` seconds on the seed that is least likely to
+    train."""
+    seed = least_likely(found)
+    tried, untried = cures(request, found.worst.lr, seed, execute, limit, probing)
+    on = seed if len(request.seeds) > 1 else None
+    wanted = time_for_all(limit, len(tried), untried)
+    return replace(found, cures=tuple(tried), tried_on=on, untried=untried, wanted=wanted)
 
 
 def cures(

@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from stabkit.errors import UsageError
 from stabkit.results.own.trial import ModelTrial
 from stabkit.results.valley import Axis
 from stabkit.running import plan
-from stabkit.running.executors.base import Lost, Tell
+from stabkit.running.executors import several
+from stabkit.running.executors.base import ExecutorOptions, Lost, Tell
 from stabkit.running.plan import CommandAttempts, Map, Work
-from stabkit.running.transfer import Place, Seconds, Train, Trained
+from stabkit.running.transfer import Place, RatesSearched, SearchPlan, Seconds, Train, Trained, search
 from stabkit.storage.jobs import Job
 from stabkit.storage.shelf import Shelf
 from stabkit.storage.trials import TRIAL
@@ -140,6 +142,17 @@ def of_factory(request: TrialRequest, execute: Map, workers: int, trying: Trying
         return sum(known) / max(workers, 1)
 
     return train, seconds
+
+
+def searched(
+    plan: SearchPlan, request: TrialRequest, place: ExecutorOptions, trying: Trying, limit: float | None
+) -> RatesSearched:
+    """The search over a user's model, in worker processes of its own. Raises UsageError where no size has a result."""
+    with several("processes", place) as execute:
+        found = search(plan, *of_factory(request, execute, place.workers, trying), limit)
+    if found.failed and not any(valley.trials for case in found.found for valley in case.valleys):
+        raise UsageError(f"no size has a result: {found.failed[0][1]}")
+    return found
 
 
 def _at(run: TrialSpec | ModelTrial) -> tuple[int | None, int | None, float, int]:

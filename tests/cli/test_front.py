@@ -13,10 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from stabkit.api import COMMANDS
-from stabkit.cli.app import paper
 from stabkit.cli.commands import report
 from stabkit.cli.help import EXAMPLES, MEANT
+from stabkit.options.commands import COMMANDS, PaperOptions
 from stabkit.paper.items import BY_KEY
 from tests.commands import TINY, stabkit
 
@@ -65,7 +64,7 @@ def test_options_stand_in_panels_and_none_is_forgotten() -> None:
     assert places == sorted(places) and "Where it runs" in text
     for name in COMMANDS["sweep"]:
         assert f"--{name.replace('_', '-')}" in text
-    for name in signature(paper).parameters.keys() - {"items"}:
+    for name in signature(PaperOptions).parameters.keys() - {"items"}:
         assert f"--{name.replace('_', '-')}" in helped("paper")
     alone = re.search(r"─ Options ─.*?╰", text, re.S)
     assert alone and "--help" in alone[0] and alone[0].count("--") == 1, "every other option has its panel"

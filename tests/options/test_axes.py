@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from stabkit import api
 from stabkit.errors import UsageError
+from stabkit.options.requests import request_of
 from stabkit.running.request import Request
 from stabkit.spec import RunSpec
 from stabkit.tasks.synthetic import Synthetic
@@ -28,7 +28,7 @@ def test_a_slip_of_the_pen_is_named_before_any_file_is_read(name: str, value: st
 
 
 def request(tmp_path: Path, **options: Any) -> Request:
-    return api.request(
+    return request_of(
         "sweep", {"models": "deepnorm,pre-ln", "depths": "2", "warmup": "4000", "out": str(tmp_path), **options}
     )
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from stabkit.errors import UsageError
 from stabkit.options import machine
+from stabkit.options.commands import SweepOptions
 
 
 def test_runs_are_trained_together_on_a_gpu_and_one_by_one_on_a_cpu() -> None:
@@ -16,9 +19,9 @@ def test_runs_are_trained_together_on_a_gpu_and_one_by_one_on_a_cpu() -> None:
 
 
 def test_a_slurm_task_asks_for_many_at_once_where_nobody_says() -> None:
-    asked = {"executor": "slurm", "scheduler": "partition=long", "workers": "auto", "run_timeout": 0, "shard": None}
+    asked = SweepOptions(executor="slurm", scheduler="partition=long")
     name, place = machine.executor(asked)
     assert (name, place.workers) == ("slurm", machine.TASKS)
-    assert machine.executor({**asked, "workers": "3"})[1].workers == 3
+    assert machine.executor(replace(asked, workers="3"))[1].workers == 3
     with pytest.raises(UsageError, match="--executor dask or slurm"):
-        machine.executor({**asked, "executor": "processes"})
+        machine.executor(replace(asked, executor="processes"))

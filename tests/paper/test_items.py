@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from stabkit.api import COMMANDS
 from stabkit.claims import CLAIMS, OF_STEPS, OF_SURFACES
 from stabkit.figures.catalogue import FIGURES, SURFACES
 from stabkit.options import lines, ranges
+from stabkit.options.commands import COMMANDS
 from stabkit.paper.item import Item
 from stabkit.paper.items import ITEMS, NOT_HERE
 
@@ -24,7 +24,7 @@ def test_an_item_is_whole(item: Item) -> None:
     assert not set(item.claims) & set(item.beside)
     assert item.theirs.endswith((".", "?")) and item.scaled.endswith(".")
     for command in item.commands:
-        name, chosen = lines.words(command, COMMANDS)
+        name, chosen = lines.words(command)
         assert name in COMMANDS and set(chosen) <= set(COMMANDS[name])
 
 
@@ -44,16 +44,16 @@ def test_what_is_out_of_reach_has_a_reason_and_is_no_item() -> None:
 
 def test_a_line_with_an_option_that_its_command_lacks_is_refused() -> None:
     with pytest.raises(ValueError, match="no --beams"):
-        lines.words("sweep --beams 4", COMMANDS)
+        lines.words("sweep --beams 4")
 
 
 @pytest.mark.parametrize("item", ITEMS, ids=lambda item: item.key)
 def test_a_line_and_its_options_are_each_others_inverse(item: Item) -> None:
     for command in item.commands:
-        name, chosen = lines.words(command, COMMANDS)
+        name, chosen = lines.words(command)
         wished = {option: value for option, value in chosen.items() if value != ranges.text(COMMANDS[name][option])}
-        assert lines.words(lines.line(name, chosen, COMMANDS), COMMANDS) == (name, wished)
-    assert lines.words(lines.line("sweep", {"data": "/my data"}, COMMANDS), COMMANDS)[1] == {"data": "/my data"}
+        assert lines.words(lines.line(name, chosen)) == (name, wished)
+    assert lines.words(lines.line("sweep", {"data": "/my data"}))[1] == {"data": "/my data"}
 
 
 READINGS = {claim.key for claim in (*CLAIMS, *OF_STEPS, *OF_SURFACES) if "stabkit's reading" in claim.sentence.lower()}

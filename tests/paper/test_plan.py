@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from inspect import signature
 from pathlib import Path
 
 import pytest
 
-from stabkit.cli import app
 from stabkit.cli.commands import paper
 from stabkit.errors import UsageError
 from stabkit.options import ranges
+from stabkit.options.commands import PaperOptions
 from stabkit.paper import plan
 from stabkit.paper.items import BY_KEY, ITEMS
 from stabkit.paper.plan import Asked
@@ -18,8 +17,7 @@ from stabkit.running import cost
 
 
 def asked(out: Path, *keys: str) -> list[Asked]:
-    defaults = {name: option.default for name, option in signature(app.paper).parameters.items() if name != "items"}
-    params = {**defaults, "out": str(out), "workers": 2, "quiet": True}
+    params = {**PaperOptions.defaults(), "out": str(out), "workers": 2, "quiet": True}
     return [paper.ask(BY_KEY[key], params)[0] for key in keys or BY_KEY]
 
 

@@ -23,7 +23,7 @@ from stabkit.options import machine
 from stabkit.running.shard import Shard
 from stabkit.storage.store import Store
 
-GRID = ("--depths", "1,2,3", "--steps", "20", "--vocab", "200", "--hidden", "16", "--ffn", "24", "--max-tokens", "128")
+GRID = ("--depths", "1,2,3", "--steps", "40", "--vocab", "200", "--hidden", "16", "--ffn", "24", "--max-tokens", "128")
 COMMAND = ("sweep", *GRID, "--models", "post-ln,deepnorm", "--seeds", "0,1", "--workers", "1", "--warmup", "0")
 RUNS = 12
 LOGGED = """
@@ -66,7 +66,7 @@ def site(folder: Path, text: str) -> Path:
 def alone(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """What one process makes of the grid."""
     out = tmp_path_factory.mktemp("alone")
-    process = begin(out, "--executor", "inline")
+    process = begin(out)
     said = process.communicate()
     assert process.returncode == 0, said
     return digests(out)
@@ -100,11 +100,7 @@ def test_four_shards_of_which_one_is_killed_train_each_run_once(alone: dict[str,
     text += "import fcntl\ndef refused(*rest): raise OSError(37, 'No locks available')\nfcntl.flock = refused\n"
     plain = site(tmp_path / "plain", text)
     ahead = site(tmp_path / "ahead", text + "import time\nnow = time.time\ntime.time = lambda: now() + 3600.0\n")
-    ways = ("processes", "processes", "inline", "inline")
-    shards = [
-        begin(out, "--shard", f"{i}/4", "--executor", way, site=ahead if i == 3 else plain)
-        for i, way in enumerate(ways, 1)
-    ]
+    shards = [begin(out, "--shard", f"{i}/4", site=ahead if i == 3 else plain) for i in (1, 2, 3, 4)]
     until = time.monotonic() + 120
     while not (log.exists() and "\n" in log.read_text()) and time.monotonic() < until:
         time.sleep(0.05)

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from stabkit import api
 from stabkit.errors import UsageError
 from stabkit.options import lines
+from stabkit.options.requests import request_of
 from stabkit.paper.items import STUDIES
 from stabkit.running.request import Request
 from stabkit.spec import RunSpec
@@ -28,9 +28,9 @@ from tests.commands import Done, stabkit, strict
 
 
 def request(line: str, out: Path = Path("nowhere"), **changes: str) -> Request:
-    name, options = lines.words(line, api.COMMANDS)
+    name, options = lines.words(line)
     assert name == "sweep"
-    return api.request(name, {**options, "out": str(out), **changes})
+    return request_of(name, {**options, "out": str(out), **changes})
 
 
 def specs(*commands: str) -> list[RunSpec]:

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from stabkit import api, methods
+from stabkit import methods
 from stabkit.options import lines
+from stabkit.options.requests import request_of
 from stabkit.results.outcome import LOST, RECOVERED
 from stabkit.spec import RunSpec
 from studies.forecast import baselines, joined_words, page
@@ -31,9 +32,9 @@ ROWS = DOCS / "later.csv"
 def specs(*commands: str) -> list[RunSpec]:
     found = []
     for line in commands:
-        name, options = lines.words(line, api.COMMANDS)
+        name, options = lines.words(line)
         assert name == "sweep"
-        found += api.request(name, {**options, "out": "nowhere"}).specs
+        found += request_of(name, {**options, "out": "nowhere"}).specs
     return found
 
 

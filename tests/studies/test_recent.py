@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from stabkit import api, methods
+from stabkit import methods
 from stabkit.errors import StoreError
 from stabkit.options import lines
+from stabkit.options.requests import request_of
 from stabkit.spec import RunSpec
 from stabkit.training.optimizers import OPTIMIZERS
 from studies import ladder, study
@@ -33,8 +34,8 @@ ROWS = HERE / "docs" / "2026.csv"
 def specs(*commands: str) -> list[RunSpec]:
     found: list[RunSpec] = []
     for line in commands:
-        name, options = lines.words(line, api.COMMANDS)
-        found += api.request(name, {**options, "out": "nowhere"}).specs
+        name, options = lines.words(line)
+        found += request_of(name, {**options, "out": "nowhere"}).specs
     return found
 
 

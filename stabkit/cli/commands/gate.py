@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from stabkit import api
 from stabkit.cli import console
 from stabkit.errors import StabkitError, UsageError
 from stabkit.options import probe as options
+from stabkit.options.commands import ProbeOptions
 from stabkit.report.result import ProbeResult
 from stabkit.results.own import baseline
 from stabkit.results.own.baseline import Baseline
@@ -52,7 +52,7 @@ def read(params: Mapping[str, Any], given: Mapping[str, Any]) -> Baseline | None
     if update or not file:
         return None
     before = baseline.read(Path(file))
-    asked, _ = options.probe(api.filled("probe", given))
+    asked, _ = options.probe(ProbeOptions(**given))
     baseline.comparable(before, asked.depths, asked.seeds, asked.steps, [lr or None for lr in asked.lrs])
     return before
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypedDict
 
-from stabkit import api
 from stabkit.cli import console
 from stabkit.cli.commands import lookup
 from stabkit.cli.progress import Screen
@@ -15,6 +14,7 @@ from stabkit.cli.signals import Signals
 from stabkit.errors import FailedRuns, StabkitError, UsageError, nearest
 from stabkit.options import lines as lines_of
 from stabkit.options import machine, ranges
+from stabkit.options.requests import request_of
 from stabkit.paper import plan as plans
 from stabkit.paper import run as engine
 from stabkit.paper.item import Item
@@ -251,15 +251,15 @@ def ask(item: Item, params: Mapping[str, Any]) -> tuple[Asked, Part]:
     """
     requests, lines, notes = list[Request](), list[str](), list[str]()
     for line in item.commands:
-        command, options = lines_of.words(line, api.COMMANDS)
+        command, options = lines_of.words(line)
         options |= {name: params[name] for name in PASSED if name not in options}
         options |= {name: params[name] for name in REPLACED if params[name]}
-        request = api.request(command, {**options, "yes": params["yes"]}, Screen(quiet=params["quiet"]).making)
+        request = request_of(command, {**options, "yes": params["yes"]}, Screen(quiet=params["quiet"]).making)
         if not params["yes"]:
             check(request)
         requests.append(request)
         notes += request.notes
-        lines.append(f"stabkit {lines_of.line(command, options, api.COMMANDS)}")
+        lines.append(f"stabkit {lines_of.line(command, options)}")
     instead = " ".join(f"--{name} {params[name]}" for name in REPLACED if params[name])
     return plans.asked(item, requests), Part(item=item, commands=tuple(lines), instead=instead, notes=tuple(notes))
 

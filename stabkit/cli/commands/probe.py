@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
 
 from stabkit import api
@@ -12,6 +13,7 @@ from stabkit.cli.commands.train import again
 from stabkit.cli.progress import Screen
 from stabkit.cli.signals import Signals
 from stabkit.errors import FailedRuns, StabkitError, Undecided, Unstable
+from stabkit.options.commands import ProbeOptions
 from stabkit.report import json_document
 from stabkit.report.own import document
 from stabkit.report.own.document import BaselineJson
@@ -37,7 +39,7 @@ def probe(invocation: Invocation) -> None:
     file, screen = invocation.params.get("baseline"), Screen(quiet=invocation.flag("quiet"), command=again())
     with Signals(screen.command), gate.annotated(invocation.params):
         before = gate.read(invocation.params, invocation.given)
-        result = api.probe(**invocation.given, listener=screen)
+        result = inspect.unwrap(api.probe)(ProbeOptions(**invocation.given), screen)
         page = result.page
     if isinstance(result, CoordinatesResult):
         _coordinates(result, json=invocation.flag("json"), strict=invocation.flag("strict"))

@@ -4,13 +4,13 @@ command worth typing."""
 from __future__ import annotations
 
 import importlib
+import inspect
 import shlex
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from stabkit import api
 from stabkit.cli import config, console
 from stabkit.cli.command import Invocation
 from stabkit.cli.commands import dry_run
@@ -18,7 +18,8 @@ from stabkit.cli.progress import Screen
 from stabkit.cli.signals import Signals
 from stabkit.errors import FailedRuns, UsageError
 from stabkit.methods import own
-from stabkit.options import lines, model, ranges
+from stabkit.options import lines, model, ranges, requests
+from stabkit.options.commands import COMMANDS, OPTIONS
 from stabkit.report import json_document
 from stabkit.report.result import SweepResult
 from stabkit.results.forecast.model import HORIZON
@@ -56,9 +57,9 @@ def check(invocation: Invocation) -> None:
                 if file := own.parts(item):
                     raise UsageError(f"{file[0]}: a file is run only if the command line names it")
     if invocation.params.get("recipe") == "paper":
-        defaults = api.COMMANDS[invocation.command]
-        typed = {name for name in invocation.given if invocation.given[name] == ranges.text(defaults[name])}
-        model.own_recipe(typed, invocation.params)
+        defaults = COMMANDS[invocation.command]
+        given = invocation.given.items()
+        model.own_recipe({name: value for name, value in given if value == ranges.text(defaults[name])})
 
 
 def followed(function: Callable[..., Any], invocation: Invocation, *, rounds: bool = False) -> Any:
@@ -70,7 +71,7 @@ def followed(function: Callable[..., Any], invocation: Invocation, *, rounds: bo
     meanwhile = (lambda: None) if rounds else maker.start
     screen = Screen(quiet=invocation.flag("quiet"), command=again(), meanwhile=meanwhile, rounds=rounds)
     with Signals(screen.command):
-        result = function(**invocation.given, listener=screen)
+        result = inspect.unwrap(function)(OPTIONS[invocation.command](**invocation.given), screen)
         _ = result.page  # written while a signal still has its words
     return result
 
@@ -89,7 +90,7 @@ def plan(invocation: Invocation) -> None:
     json = invocation.flag("json")
     options = {name: value for name, value in invocation.given.items() if name != "yes"}
     try:
-        asked = api.request(invocation.command, options, Screen(quiet=invocation.flag("quiet")).making)
+        asked = requests.request_of(invocation.command, options, Screen(quiet=invocation.flag("quiet")).making)
     except TooManyRuns as error:
         dry_run.budget(error.budget, json=json)
         return
@@ -176,7 +177,7 @@ def _highest(params: Mapping[str, Any], runs: Sequence[Run]) -> str:
 def _line(before: str, then: str, options: Mapping[str, Any], *kept: str) -> str:
     """The command `then` with these options as far as it takes them; a default of the one before is no wish, where the
     other has a default of its own, but for those `kept`."""
-    taken, had = api.COMMANDS[then], api.COMMANDS[before]
+    taken, had = COMMANDS[then], COMMANDS[before]
     wished = {
         name: value
         for name, value in options.items()
@@ -186,4 +187,4 @@ def _line(before: str, then: str, options: Mapping[str, Any], *kept: str) -> str
             name not in had or ranges.text(value) != ranges.text(had[name]) or name in kept or had[name] == taken[name]
         )
     }
-    return f"stabkit {lines.line(then, wished, api.COMMANDS)}"
+    return f"stabkit {lines.line(then, wished)}"

@@ -11,6 +11,7 @@ from stabkit.cli.commands import train
 from stabkit.cli.progress import Screen
 from stabkit.errors import FailedRuns, Unstable
 from stabkit.options import transfer as options
+from stabkit.options.commands import TransferOptions
 from stabkit.report import json_document
 from stabkit.report.json_document import Document
 from stabkit.report.result import TransferResult
@@ -97,11 +98,11 @@ def _document(result: TransferResult) -> AnyTransferDocument:
 
 def _plan(invocation: Invocation) -> None:
     """`--dry-run`: how many runs, about, and of built-in methods how long."""
-    filled = api.filled("transfer", invocation.given)
-    if filled["factory"]:
-        plan, span = options.of_factory(filled).plan, ""
+    given = TransferOptions(**invocation.given)
+    if given.factory:
+        plan, span = options.of_factory(given).plan, ""
     else:
-        asked = options.of_methods(filled, Screen(quiet=invocation.flag("quiet")).making)
+        asked = options.of_methods(given, Screen(quiet=invocation.flag("quiet")).making)
         plan = asked.plan
         one = sum(map(cost.seconds, asked.cells.values())) / len(plan.seeds)
         span = f", {cost.span(one * transfer.runs_a_size(plan) / asked.request.place.workers)}"
