@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from studies.own import before, choose, corpus, cured, fit, page
+from studies.own import before, corpus, cured, fit, page
 from studies.own.judge import judged
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -26,15 +26,12 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m studies.own", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument(
-        "command", choices=("train", "alarms", "fit", "cure", "judge", "count", "cured", "before", "measure", "choose")
-    )
+    parser.add_argument("command", choices=("train", "alarms", "fit", "cure", "judge", "count", "cured", "measure"))
     parser.add_argument("--data", type=Path, default=None, help="the folder of train.en.gz")
     parser.add_argument("--rows", type=Path, default=ROWS)
     parser.add_argument("--cures", type=Path, default=CURES)
     parser.add_argument("--minutes", type=float, default=75.0)
     parser.add_argument("--keep", type=Path, default=None, help="a folder for what was recorded")
-    parser.add_argument("--checkout", type=Path, default=None, help="before: an older stabkit")
     parser.add_argument("--first", type=int, default=0, help="train: cases from this number on")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--check", action="store_true", help="judge: compare the page, write nothing")
@@ -42,7 +39,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--at-least", type=int, default=0, help="count, cured: so many rows")
     parser.add_argument("--share", type=float, default=0.0, help="cured: so many of them train")
     asked = parser.parse_args(arguments)
-    if asked.command in ("train", "cure", "measure", "before") and asked.data is None:
+    if asked.command in ("train", "cure", "measure") and asked.data is None:
         parser.error("--data DIR: the folder of train.en.gz")
     if asked.command == "train":
         corpus.run(asked.rows, asked.data, asked.minutes, asked.keep, asked.workers, asked.first)
@@ -54,14 +51,10 @@ def main(arguments: Sequence[str]) -> int:
     rows = list(corpus.read(asked.rows).values())
     if asked.command == "alarms":
         corpus.write(asked.rows, corpus.replayed(rows, asked.keep))
-    elif asked.command == "choose":
-        print("\n".join(choose.choose(rows)))
     elif asked.command == "fit":
         fit.write(rows)
     elif asked.command == "cure":
         cured.run(asked.cures, rows, asked.data, asked.minutes, asked.workers)
-    elif asked.command == "before":
-        before.run(BEFORE, rows, asked.data, asked.checkout, asked.workers)
     elif asked.command == "count":
         judges = sum(row.case.judge for row in rows)
         print(f"{len(rows) - judges} rows to choose on, {judges} that judge")

@@ -115,7 +115,7 @@ LINKS: tuple[OwnLink, ...] = (
         lambda seen, at: clamp(seen.loss_bend, -2.0, 2.0),
     ),
 )
-"""Those that the forecast is made of; chosen on the fitting part (`studies/own/choose.py`)."""
+"""Those that the forecast is made of; chosen on the fitting part (`studies/own/choose.py` at commit 686db662)."""
 
 
 def setting(facts: Facts) -> OwnSetting:
