@@ -364,5 +364,5 @@ def _again() -> Iterator[str]:
     yield "$ python -m studies.own judge                             # this page, of the others"
     yield "```"
     yield ""
-    yield "`docs/own_before.csv` holds the older probe's words, by a checkout of 6c266e7. The code that asked it, and that"
-    yield "which chose the numbers of the forecast (`choose`), are at commit 686db662."
+    yield "`docs/own_before.csv` holds the older probe's words, by a checkout of 6c266e7. The code that asked it, and"
+    yield "that which chose the numbers of the forecast (`choose`), are at commit 686db662."
