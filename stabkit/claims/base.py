@@ -6,7 +6,7 @@ seed. `verdict.py` decides each place by the threshold, and the claim by its pla
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal
@@ -189,9 +189,9 @@ class Claim:
     test: str
     """What is measured, and at which steps."""
     threshold: Threshold
-    scale: Scale
+    scale: Scale = "difference"
     tell: Tell = Tell()
-    find: Callable[[Any], Sequence[Measurement]]
+    find: Callable[[Any], Iterable[Measurement]]
     """From runs, or from a Landscape."""
     needs: str
     """What runs it takes."""
@@ -221,7 +221,7 @@ share_claim = partial(Claim, scale="share", threshold=MOST_RUNS)
 """Says what happens in most runs."""
 ratio_claim = partial(Claim, scale="ratio", tell=times)
 """Compares two sizes; where two digits are too few its `tell` is `closely`."""
-nats_claim = partial(Claim, scale="difference", tell=nats)
+nats_claim = partial(Claim, tell=nats)
 """Compares two losses."""
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -35,7 +35,7 @@ from stabkit.spec import RunSpec, depth_text
 from stabkit.words import listed, short
 
 Number = Callable[[Run], float]
-Find = Callable[[Sequence[Run]], list[Measurement]]
+Find = Callable[[Sequence[Run]], Iterable[Measurement]]
 MARGIN = 0.05
 """Nats: a difference of validation losses below this, on some hundred tokens and a seed or two, is none."""
 JUDGED = ("trains", "stuck", "diverged")
