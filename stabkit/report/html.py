@@ -21,7 +21,7 @@ from stabkit.report import order, provenance
 from stabkit.report.frame import ASSETS, shell, template
 from stabkit.report.json_document import seconds_a_step
 from stabkit.report.summary import Summary
-from stabkit.report.verdict import answer, legend, panel, sparks
+from stabkit.report.verdict import answer, legend, panel
 from stabkit.report.verdict.matrix import OUTCOMES, Matrix
 from stabkit.results import scales, slope
 from stabkit.results.conditions import GROUPS, method_group, shown
@@ -71,7 +71,7 @@ def render(summary: Summary, *, command: str, title: str = "") -> str:
         meanings=legend.meanings(verdicts),
         several=", median over seeds" if len({spec.seed for spec in specs}) > 1 else " (one seed)",
         words=legend,
-        sparks=sparks.of(runs, verdicts),
+        sparks=panel.sparks(runs, verdicts),
         anchors={run.run_id: anchor(run.spec) for run in runs},
         curves={run.run_id: panel.key(run.spec) for run in runs},
         panels=panel.panels(shown_runs),

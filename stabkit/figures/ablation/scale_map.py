@@ -17,7 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from stabkit.figures.drawing import lettering, style
+from stabkit.figures.drawing import style
 from stabkit.figures.drawing.palette import OUTCOME_COLOURS
 from stabkit.figures.picture import Note, Picture, RunPicture
 from stabkit.results import points, scales
@@ -28,6 +28,7 @@ from stabkit.words import short
 MOST_PLANES = 8
 """Planes drawn; the frame holds all."""
 CELL, HEAD, FOOT, LABEL, COLUMN_COUNT = 0.34, 0.32, 0.22, 0.2, 3
+WIDE = (style.WIDTH - 0.15) / COLUMN_COUNT
 """Inches: a cell's height, above a panel, its ticks below, their label; panels side by side."""
 
 
@@ -87,11 +88,13 @@ def draw(frame: pd.DataFrame) -> Figure:
     figure = Figure(figsize=(style.WIDTH, tall))
     top = tall
     for (name, group), height in zip(planes, heights, strict=True):
-        figure.text(0.005, (top - 0.2) / tall, lettering.safe(name, 100), fontsize=9, fontweight="bold")
+        style.heading(figure, name, top, 100, 9)
         top -= beside - LABEL
         for place in range(len(PLANES) + 1):
             row, column = divmod(place, COLUMN_COUNT)
-            axes = _panel(figure, column, top - (row + 1) * height, height, tall)
+            axes = style.placed(
+                figure, 0.5 + column * WIDE, top - (row + 1) * height + FOOT, WIDE - 0.6, height - HEAD - FOOT
+            )
             _grid(axes, group, bottom=row == 1, left=column == 0)
             if place:
                 _numbers(axes, group, PLANES[place - 1], together)
@@ -99,14 +102,6 @@ def draw(frame: pd.DataFrame) -> Figure:
                 _outcomes(axes, group)
         top -= 2 * height + LABEL
     return figure
-
-
-def _panel(figure: Figure, column: int, bottom: float, height: float, tall: float) -> Axes:
-    width = (style.WIDTH - 0.15) / COLUMN_COUNT
-    place = (0.5 + column * width, bottom + FOOT, width - 0.6, height - HEAD - FOOT)
-    return figure.add_axes(
-        (place[0] / style.WIDTH, place[1] / tall, place[2] / style.WIDTH, place[3] / tall), facecolor="none"
-    )
 
 
 def _grid(axes: Axes, rows: pd.DataFrame, *, bottom: bool, left: bool) -> None:

@@ -2,8 +2,7 @@
 ADMIN's dependency and amplification.
 
 Gradients are ‖∂L/∂θ_layer‖₂ over all parameters of a layer in the training step (probe `grad_norm`), ratios
-‖γ·G(x)‖/‖ω·x‖ (probe `branch_ratio`). A row's title, a finding, is in `findings.py`, what its curves come to in
-`spans.py`.
+‖γ·G(x)‖/‖ω·x‖ (probe `branch_ratio`). A row's title, a finding, and what its curves come to are in `findings.py`.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from stabkit.figures.chain import findings, spans
+from stabkit.figures.chain import findings
 from stabkit.figures.curve_rows import Rows, curves_of
 from stabkit.figures.drawing import curves
 from stabkit.figures.drawing.curves import Curves
@@ -71,7 +70,7 @@ GRAD_NORM = curves_of(
     room="chain",
     caption="DeepNet Fig. 3(d) (journal version).",
     see="level, every layer learns; if it falls by decades to the left, the lower layers do not",
-    here=spans.gradient,
+    here=findings.gradient,
     read=(
         Note("Layer 1 is the lowest."),
         Note(
@@ -112,7 +111,7 @@ GRAD_START = curves_of(
     room="chain",
     caption="DeepNet Fig. 2(a) (journal version), all decoder layers.",
     see="level before any update; a fall to the left comes from wiring and initialisation alone",
-    here=spans.gradient,
+    here=findings.gradient,
     read=(Note("One training batch per seed; several seeds: median in a band.", ("band",)),),
     index="layer",
     value="grad_norm",
@@ -164,7 +163,7 @@ GRAD_LAST = curves_of(
     room="chain",
     caption="DeepNet Fig. 2(b) (journal version).",
     see="the same at every depth",
-    here=spans.top,
+    here=findings.top,
     read=(
         Note(
             "If exploding gradients caused the instability, the unstable method's gradient would be large; the "
@@ -214,7 +213,7 @@ BRANCH_RATIO = curves_of(
     room="chain",
     caption="Very Deep Transformers (ADMIN), §3: the two terms of eq. 2. Decoder, step 0.",
     see="falls like 1/√sub-layer, so that all sub-layers count equally",
-    here=spans.branches,
+    here=findings.branches,
     read=(
         Note(
             "At 1 a branch is as long as its shortcut: each sub-layer then halves what came before. Where the ratio "

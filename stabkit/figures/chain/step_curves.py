@@ -2,7 +2,7 @@
 
 ‖ΔF‖ = mean over tokens of ‖F(x, θ_t) − F(x, θ_0)‖₂, F the final state on the probe batch (probe `update`, `state`): two
 uncorrelated outputs of a final LayerNorm are √(2d) apart. Norms are means over tokens of ‖ω·x + γ·G(x)‖₂ (probe
-`ln_input`). A row's title, a finding, is in `findings.py`, what its curves come to in `spans.py`.
+`ln_input`). A row's title, a finding, and what its curves come to are in `findings.py`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import pandas as pd
 
-from stabkit.figures.chain import findings, spans
+from stabkit.figures.chain import findings
 from stabkit.figures.chain.findings import ORIGINS
 from stabkit.figures.curve_rows import Rows, by_step, curves_of
 from stabkit.figures.drawing import curves
@@ -50,7 +50,7 @@ UPDATE = curves_of(
     room="chain",
     caption="DeepNet Fig. 3(a) and Fig. 4 (journal version), against the step.",
     see="curves of the same height at every depth",
-    here=spans.update,
+    here=findings.update,
     read=(
         Note(
             "Each panel is one method, on a common scale; the heavier the line, the deeper the model. "
@@ -91,7 +91,7 @@ UPDATE_METHOD = curves_of(
     room="chain",
     caption="DeepNet Fig. 3(a) (journal version).",
     see="climbs step by step",
-    here=spans.update,
+    here=findings.update,
     read=(
         Note(
             "The accumulated update against the output's own size. At √(2d) an output that ends in a norm has nothing "
@@ -198,7 +198,7 @@ LN_INPUT = curves_of(
     room="chain",
     caption="DeepNet Fig. 3(b) and 3(c) (journal version).",
     see="level lines, the inputs of the norms keep their initial size",
-    here=spans.ln_input,
+    here=findings.ln_input,
     read=(
         Note(
             "First the inputs of norms after a feed-forward, then after attention. √d is the length of a normalised "
@@ -238,7 +238,7 @@ LN_INPUT_OMEGA = curves_of(  # 1: the branch adds nothing; √2: branch and shor
     room="chain",
     caption="DeepNet Fig. 3(b) and 3(c) (journal version), each sub-layer's input divided by ω√d.",
     see="level lines near 1, the branch adds little to its own shortcut",
-    here=spans.lengthened,
+    here=findings.lengthened,
     read=(Note("The gradient through a norm shrinks as its input grows."),),
     value="relative",
     columns=("width", "origin", "step", "relative", "encoder", "decoder"),
@@ -284,7 +284,7 @@ VALIDATION_LOSS = curves_of(
     room="chain",
     caption="DeepNet Fig. 2(c) (journal version); Very Deep Transformers (ADMIN) Fig. 2.",
     see="falls below the dotted line, the loss of knowing only the word frequencies",
-    here=spans.validation,
+    here=findings.validation,
     read=(
         Note(
             "Label smoothing is part of both the loss and the dotted line. A run of fewer than 40 steps is read only "

@@ -110,10 +110,7 @@ def draw(frame: pd.DataFrame) -> Figure:
     for (condition, group), height in zip(panels, heights, strict=True):
         depths = _depths(group)
         wide = min(style.WIDTH - LABEL - 0.1, 1.75 * len(depths))
-        place = (LABEL, top - height + 0.1, wide, height - HEAD)
-        axes = figure.add_axes(
-            (place[0] / style.WIDTH, place[1] / tall, place[2] / style.WIDTH, place[3] / tall), facecolor="none"
-        )
+        axes = style.placed(figure, LABEL, top - height + 0.1, wide, height - HEAD)
         _grid(axes, str(condition), group, depths)
         top -= height
     return figure

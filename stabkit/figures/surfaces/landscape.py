@@ -185,18 +185,11 @@ def draw(frame: pd.DataFrame) -> Figure:
         bottom = tall - (place + 1) * height
         many = f", seed {seed}" if frame["seed"].nunique() > 1 else ""
         head = f"{depth}{many}: {ruler}; {group['how'].iloc[0]}"
-        figure.text(0.005, (bottom + height - 0.2) / tall, lettering.safe(head, 130), fontsize=8.5, fontweight="bold")
+        style.heading(figure, head, bottom + height)
         last: Any = None
         for label, surface in group.groupby("label", sort=False):
             column = labels.index(label)
-            axes = figure.add_axes(
-                (
-                    (0.66 + column * width) / style.WIDTH,
-                    (bottom + 0.45) / tall,
-                    (width - 0.62) / style.WIDTH,
-                    (height - 1.05) / tall,
-                )
-            )
+            axes = style.placed(figure, 0.66 + column * width, bottom + 0.45, width - 0.62, height - 1.05)
             table = grid(surface)
             a, b = table.columns.to_numpy(float), table.index.to_numpy(float)
             last = drawn(axes, a, b, table.to_numpy(float), norm, str(label))

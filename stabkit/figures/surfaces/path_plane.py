@@ -13,7 +13,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from stabkit.figures.drawing import lettering, style
+from stabkit.figures.drawing import style
 from stabkit.figures.picture import Note, Picture
 from stabkit.figures.surfaces import landscape
 from stabkit.results.conditions import FACTS
@@ -85,13 +85,7 @@ def draw(frame: pd.DataFrame) -> Figure:
         head = group.iloc[0]
         name = listed(f"{head['label']} {head['depth']}", str(head["condition"]), f"seed {head['seed']}")
         held = f"two axes hold {head['explained_1']:.0%} and {head['explained_2']:.0%} of the path"
-        figure.text(
-            0.005,
-            (bottom + height - 0.2) / tall,
-            lettering.safe(f"{name}: {held}", 110),
-            fontsize=9,
-            fontweight="bold",
-        )
+        style.heading(figure, f"{name}: {held}", bottom + height, 110, 9)
         box = (bottom + 0.45) / tall, (height - 0.85) / tall
         plane = figure.add_axes((0.6 / style.WIDTH, box[0], 4.0 / style.WIDTH, box[1]))
         bar = figure.add_axes((4.7 / style.WIDTH, box[0], 0.012, box[1]))

@@ -9,7 +9,7 @@ import numpy as np
 
 from stabkit.figures.model_curves import WATCHED
 from stabkit.report.cards import card
-from stabkit.report.frame import ASSETS, shell, template
+from stabkit.report.frame import page, shell
 from stabkit.results.own.alarm import ALARM_RECALL, Alarm
 from stabkit.storage.folder import write_file
 from stabkit.storage.watched import Watched
@@ -48,8 +48,9 @@ def render(watched: Watched, command: str) -> str:
     kinds: dict[str, int] = {}
     for sublayer in facts.sublayers:
         kinds[sublayer.kind] = kinds.get(sublayer.kind, 0) + 1
-    return template(ASSETS / "watch.html.j2").render(
-        **shell(TITLE, command, [in_short(watched), answer(watched)]),
+    return page(
+        "watch.html.j2",
+        shell(TITLE, command, [in_short(watched), answer(watched)]),
         ended=ended(watched),
         alarms=[
             {"step": f"{a.step:,}", "link": a.link, "sentence": plain(a.sentence), "advice": a.advice}
@@ -74,9 +75,6 @@ def render(watched: Watched, command: str) -> str:
             ("digest", watched.cell.digest),
         ],
         notes=[plain(note) for note in facts.notes],
-        switches=[],
-        group_switches=[],
-        lit=(),
     )
 
 
