@@ -30,6 +30,11 @@ def listed(*parts: object) -> str:
     return ", ".join(text for part in parts if (text := str(part)))
 
 
+def some(texts: Sequence[str], most: int, more: str = "; and {} more") -> str:
+    """`a; b; and 3 more`: so many of them at most."""
+    return "; ".join(texts[:most]) + (more.format(len(texts) - most) if len(texts) > most else "")
+
+
 def plain(text: str) -> str:
     """A user's text, every character that does not print spelled out (`\\x1b`), so that it can be shown anywhere."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in text)

@@ -17,7 +17,6 @@ from stabkit.claims.base import (
     UNWARMED,
     WARMED,
     Claim,
-    ClaimPart,
     Measurement,
     Spot,
     Tell,
@@ -56,7 +55,7 @@ P, ADMIN, PRE = "post-ln", "admin", "pre-ln"
 DEEP, DEEPEST = 18, 60
 NO_WARMUP = "stabkit sweep --depths 18 --steps 250 --warmup 0 --seeds 0..4"
 RESET = "a norm after every sum resets the variance to 1: nothing can compound"
-PARTS = (ClaimPart("18-to-49", "18 to 49 layers"), ClaimPart("50-to-60", "50 to 60 layers"))
+PARTS = (Spot("18-to-49", "18 to 49 layers"), Spot("50-to-60", "50 to 60 layers"))
 BEYOND = f"deeper than the paper's {DEEPEST} layers"
 
 

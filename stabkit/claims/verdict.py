@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from stabkit.claims.base import Claim, ClaimPart, ClaimPlace, Finding, Measurement, Scale, Threshold, Verdict
+from stabkit.claims.base import Claim, ClaimPlace, Finding, Measurement, Scale, Spot, Threshold, Verdict
 from stabkit.results import intervals
 from stabkit.results.readings import centre
-from stabkit.words import short
+from stabkit.words import short, some
 
 ELSEWHERE = 2.0
 """Seeds may lie farther apart at a depth, rate or batch where nobody has measured it."""
@@ -56,7 +56,7 @@ def _deciding(places: Sequence[ClaimPlace]) -> list[ClaimPlace]:
     return [one for one in places if one.verdict != "holds" or (one.measured.key, one.measured.values) not in lost]
 
 
-def _open_parts(claim: Claim, places: Sequence[ClaimPlace]) -> list[ClaimPart]:
+def _open_parts(claim: Claim, places: Sequence[ClaimPlace]) -> list[Spot]:
     """The parts of a claim that no place has decided."""
     decided = {one.measured.part for one in places if one.verdict in ("holds", "fails")}
     return [part for part in claim.parts if part not in decided]
@@ -221,5 +221,4 @@ def _range(places: Sequence[ClaimPlace]) -> str:
 
 
 def _spots(places: Sequence[ClaimPlace]) -> str:
-    spots = list(dict.fromkeys(one.measured.place for one in places))
-    return "; ".join(spots[:4]) + (f" and {len(spots) - 4} more" if len(spots) > 4 else "")
+    return some(list(dict.fromkeys(one.measured.place for one in places)), 4, " and {} more")

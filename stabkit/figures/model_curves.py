@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from stabkit.figures.drawing import style
 from stabkit.figures.drawing.line_ends import End, label_ends
-from stabkit.figures.picture import Note, Picture
+from stabkit.figures.picture import Note, Picture, always
 from stabkit.results.depth_fit import geometric
 from stabkit.results.outcome import LOST, RECOVERED
 from stabkit.results.own.cell import ModelCell
@@ -76,7 +76,7 @@ def _probed(
     return Picture(
         name=f"own_{link}",
         short=NAMES[link],
-        read=(Note(read),),
+        read=always(read),
         columns=PROBED,
         value="value",
         select=select,

@@ -7,7 +7,7 @@ Texts reach the page only through jinja2's escaping; ids are made of our own hex
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -201,26 +201,18 @@ def chain_rows(runs: Sequence[Run], step: int) -> list[Mapping[str, Any]]:
             "perplexity": short(each.run.outcome.perplexity, 3),
             "accuracy": percent(each.run.outcome.token_accuracy),
             "bleu": ", ".join(f"{one.score.bleu:.1f}" for one in of_run(each.run)),
-            "each": _milliseconds(seconds_a_step(each.run)),
+            "each": _known(seconds_a_step(each.run), lambda time: f"{short(1000 * time)} ms"),
             "unigram": short(each.run.outcome.unigram_loss, 3),
-            "parameters": _count(float(each.run.parameters)),
-            "memory": _megabytes(number(each.run.environment.get("peak_memory_bytes"))),
+            "parameters": _known(float(each.run.parameters), "{:,.0f}".format),
+            "memory": _known(number(each.run.environment.get("peak_memory_bytes")) / 1e6, "{:,.0f} MB".format),
             "wall": provenance.duration(provenance.wall_seconds(each.run)),
         }
         for each in shown(runs)
     ]
 
 
-def _count(value: float) -> str:
-    return f"{value:,.0f}" if math.isfinite(value) else "–"
-
-
-def _milliseconds(time: float) -> str:
-    return f"{short(1000 * time)} ms" if math.isfinite(time) else "–"
-
-
-def _megabytes(size: float) -> str:
-    return f"{size / 1e6:,.0f} MB" if math.isfinite(size) else "–"
+def _known(value: float, text: Callable[[float], str]) -> str:
+    return text(value) if math.isfinite(value) else "–"
 
 
 def _tasks(specs: Sequence[RunSpec]) -> list[Mapping[str, str]]:

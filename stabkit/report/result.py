@@ -16,8 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from stabkit.errors import warn
+from stabkit.results.conditions import FACTS, Shown, shown
 from stabkit.results.own.coordinates import Coordinates
 from stabkit.results.own.judged import Judged
+from stabkit.results.readings import lowest_ratio, reference_step, update_at
+from stabkit.results.run import Run
 from stabkit.running.execute import Listener, RequestResult
 from stabkit.running.executors.base import Lost, Tell
 from stabkit.running.plan import Done, Plan
@@ -111,9 +114,7 @@ class SweepResult(_Answered):
     @cached_property
     def runs(self) -> pd.DataFrame:
         """A row a run, as of `load_runs`."""
-        from stabkit.report.run_table import table
-
-        return table(self.trained.runs)
+        return run_table(self.trained.runs)
 
     @property
     def failed(self) -> list[tuple[RunSpec, str]]:
@@ -446,6 +447,32 @@ class AuditResult(_Answered):
 
     def _repr_html_(self) -> str:
         return _shown(self.verdict, self.findings if len(self.findings) else self.runs)
+
+
+RUN_COLUMNS = (
+    *FACTS,
+    *("lr", "warmup", "steps", "validation_loss", "unigram_loss", "update", "gradient_ratio", "forecast", "p_trains"),
+)
+"""Of `load_runs`, and of what a sweep returns."""
+
+
+def run_table(runs: Sequence[Run]) -> pd.DataFrame:
+    """One row a run: RUN_COLUMNS."""
+    step = reference_step(list(runs))
+    return _table([_row(each, step) for each in shown(list(runs))], RUN_COLUMNS)
+
+
+def _row(each: Shown, step: int) -> dict[str, Any]:
+    run, forecast = each.run, each.run.forecast
+    return {
+        **each.facts("steps", "validation_loss", "unigram_loss"),
+        "lr": run.spec.train.lr,
+        "warmup": run.spec.train.warmup,
+        "update": update_at(run, step),
+        "gradient_ratio": lowest_ratio(run),
+        "forecast": forecast.word if forecast else "",
+        "p_trains": float("nan") if forecast is None or forecast.p_trains is None else forecast.p_trains,
+    }
 
 
 def _table(rows: Sequence[Any], columns: Any = None) -> pd.DataFrame:

@@ -15,7 +15,6 @@ from typing import Any
 
 from stabkit.claims.base import (
     Claim,
-    ClaimPart,
     Measurement,
     Spot,
     Tell,
@@ -40,7 +39,7 @@ FEW = 3
 Change = tuple[float, float, str]
 """Factors on α and β, and the constant that is dropped."""
 PUBLISHED: Change = (1.0, 1.0, "")
-OVER_ALPHA, OVER_BETA = ClaimPart("alpha", "α"), ClaimPart("beta", "β")
+OVER_ALPHA, OVER_BETA = Spot("alpha", "α"), Spot("beta", "β")
 
 
 def _planes(runs: Sequence[Run]) -> Iterator[tuple[Spot, str, dict[Change, dict[int, Run]]]]:
@@ -101,7 +100,7 @@ def _changed(
     alpha: float = 1.0,
     beta: float = 1.0,
     dropped: str = "",
-    parts: Sequence[tuple[ClaimPart | None, Threshold | None]] = ((None, None),),
+    parts: Sequence[tuple[Spot | None, Threshold | None]] = ((None, None),),
     quality: bool = False,
 ) -> Find:
     """Nats by which a changed method ends above the method itself, by seed; where it fails, infinitely many. Which of
@@ -194,7 +193,7 @@ def _of_plane(name: str, runs: Sequence[Run], run_id: str, values: dict[int, flo
 UNSTABLE = at_least(0.5, "stabkit's choice: half a nat, or it fails")
 WORSE = at_least(MARGIN, "stabkit's choice: a twentieth of a nat, runs of one seed compared")
 SLIGHT = at_most(0.3, "stabkit's choice: “slightly” is at most 0.3 nats")
-IS_WORSE, SLIGHTLY = ClaimPart("worse", "worse"), ClaimPart("slightly", "slightly")
+IS_WORSE, SLIGHTLY = Spot("worse", "worse"), Spot("slightly", "slightly")
 ABLATE = "stabkit ablate --seeds 0..4"
 DROP = f"{ABLATE} --drop deepnorm,init"
 NOTE = "(a sentence may hold at one rate and not at another: each rate is judged separately)"

@@ -15,7 +15,6 @@ from stabkit.claims.base import (
     UNWARMED,
     WARMED,
     Claim,
-    ClaimPart,
     Measurement,
     Spot,
     Tell,
@@ -47,8 +46,8 @@ from stabkit.results.run import Run
 from stabkit.results.sites import main_sites
 from stabkit.words import short
 
-BEGAN = ClaimPart("start", "before any update")
-FALL = ClaimPart("fall", "fall after the explosion")
+BEGAN = Spot("start", "before any update")
+FALL = Spot("fall", "fall after the explosion")
 FOLLOWED = 100
 """stabkit's choice: updates from which on what has not become large is not large."""
 LARGER = 1.25

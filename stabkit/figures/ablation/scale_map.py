@@ -19,11 +19,11 @@ from matplotlib.patches import Rectangle
 
 from stabkit.figures.drawing import style
 from stabkit.figures.drawing.palette import OUTCOME_COLOURS
-from stabkit.figures.picture import Note, Picture, RunPicture
+from stabkit.figures.picture import Picture, RunPicture, always
 from stabkit.results import points, scales
 from stabkit.results.readings import centre
 from stabkit.results.run import Run
-from stabkit.words import short
+from stabkit.words import short, some
 
 MOST_PLANES = 8
 """Planes drawn; the frame holds all."""
@@ -74,8 +74,8 @@ def alt(frame: pd.DataFrame) -> str:
         for cell in scales.cells(plane):
             loss = short(float(cell.runs["validation_loss"].median()), 3)
             parts.append(f"{name}, {cell.name}: {cell.rate}, loss {loss}")
-    more = f" and {len(parts) - 25} more" if len(parts) > 25 else ""
-    return f"Heat maps over the factors on α and β, with outcome and validation loss. {'; '.join(parts[:25])}{more}."
+    told = some(parts, 25, " and {} more")
+    return f"Heat maps over the factors on α and β, with outcome and validation loss. {told}."
 
 
 def draw(frame: pd.DataFrame) -> Figure:
@@ -167,13 +167,11 @@ PICTURE: RunPicture = Picture(
     room="ablation",
     caption="DeepNet Fig. 9 (journal version), with α and β scaled together.",
     see="Each cell is a pair of factors; 1, 1 is the method itself.",
-    read=(
-        Note(
-            "Dark is bad: a high loss, a large first update, LN inputs that grow, a gradient that vanishes "
-            "on its way down. The theorem's sum uses the measured ‖Δθ‖ of update 1, relative to the method itself. "
-            "The first update is shown because later ones saturate: ‖ΔF‖ cannot exceed 2√d, and uncorrelated "
-            "outputs are √(2d) apart, for all factors."
-        ),
+    read=always(
+        "Dark is bad: a high loss, a large first update, LN inputs that grow, a gradient that vanishes "
+        "on its way down. The theorem's sum uses the measured ‖Δθ‖ of update 1, relative to the method itself. "
+        "The first update is shown because later ones saturate: ‖ΔF‖ cannot exceed 2√d, and uncorrelated "
+        "outputs are √(2d) apart, for all factors."
     ),
     columns=scales.COLUMNS,
     value="validation_loss",

@@ -19,7 +19,7 @@ from stabkit.results.perturbation import laws
 from stabkit.results.readings import centre, reference_step, update_at
 from stabkit.results.run import Run
 from stabkit.spec import depth_text
-from stabkit.words import listed, percent, several, short, updates
+from stabkit.words import listed, percent, several, short, some, updates
 
 ORIGINS: Mapping[str, tuple[str, ...]] = {"feed-forward": ("ffn",), "attention": ("self", "cross")}
 """{what stands before a norm: kinds of sub-layers}."""
@@ -214,7 +214,7 @@ def gradient_ratios(frame: pd.DataFrame) -> str:
         f"{listed(label, condition, depth)} {short(ratio, 1)}"
         for label, condition, depth, _, _, ratio in ratios(frame).itertuples(index=False)
     ]
-    return "; ".join(parts[:16]) + (f" and {len(parts) - 16} more" if len(parts) > 16 else "")
+    return some(parts, 16, " and {} more")
 
 
 def least_first_gradient(runs: Sequence[Run], frame: pd.DataFrame) -> str:

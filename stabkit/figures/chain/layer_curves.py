@@ -17,7 +17,7 @@ from stabkit.figures.chain import findings
 from stabkit.figures.curve_rows import Rows, curves_of
 from stabkit.figures.drawing import curves
 from stabkit.figures.drawing.curves import Curves
-from stabkit.figures.picture import Note
+from stabkit.figures.picture import Note, always
 from stabkit.results import perturbation, share
 from stabkit.results.chain import LATER, START, WHENS, WINDOW
 from stabkit.results.conditions import Shown, depth_rank, output_layers, output_stack, shown
@@ -164,11 +164,9 @@ GRAD_LAST = curves_of(
     caption="DeepNet Fig. 2(b) (journal version).",
     see="the same at every depth",
     here=findings.top,
-    read=(
-        Note(
-            "If exploding gradients caused the instability, the unstable method's gradient would be large; the "
-            "paper finds Post-LN-init's larger. Stacks of equal depth, or one stack."
-        ),
+    read=always(
+        "If exploding gradients caused the instability, the unstable method's gradient would be large; the "
+        "paper finds Post-LN-init's larger. Stacks of equal depth, or one stack."
     ),
     value="grad_norm",
     columns=("layers", "when", "grad_norm"),
@@ -214,11 +212,9 @@ BRANCH_RATIO = curves_of(
     caption="Very Deep Transformers (ADMIN), §3: the two terms of eq. 2. Decoder, step 0.",
     see="falls like 1/√sub-layer, so that all sub-layers count equally",
     here=findings.branches,
-    read=(
-        Note(
-            "At 1 a branch is as long as its shortcut: each sub-layer then halves what came before. Where the ratio "
-            "falls like 1/√sub-layer, all sub-layers count equally. Thin dotted: at the last step."
-        ),
+    read=always(
+        "At 1 a branch is as long as its shortcut: each sub-layer then halves what came before. Where the ratio "
+        "falls like 1/√sub-layer, all sub-layers count equally. Thin dotted: at the last step."
     ),
     index="sublayer",
     value="branch_ratio",
@@ -277,11 +273,9 @@ DEPENDENCY = curves_of(
         "How much of the output's variance each sub-layer of the decoder (or of an encoder-only model) makes; 0 is the "
         "stack's input. The deepest model."
     ),
-    read=(
-        Note(
-            "A steep rise to the right: only the last few branches count, each new one displaces the others, and "
-            "changes of the weights are amplified. Level: all branches count. A share below 10⁻⁶ is drawn there."
-        ),
+    read=always(
+        "A steep rise to the right: only the last few branches count, each new one displaces the others, and "
+        "changes of the weights are amplified. Level: all branches count. A share below 10⁻⁶ is drawn there."
     ),
     index="sublayer",
     value="share",
@@ -335,7 +329,7 @@ PERTURBATION = curves_of(
         "Every weight gets the same small change, before training. Shown: the relative change of the state after each "
         "sub-layer."
     ),
-    read=(Note("A method that amplifies weight changes here also amplifies each update of training."),),
+    read=always("A method that amplifies weight changes here also amplifies each update of training."),
     index="sublayer",
     value="perturbation",
     at_start=True,

@@ -16,7 +16,7 @@ from stabkit.figures.chain import findings
 from stabkit.figures.chain.findings import ORIGINS
 from stabkit.figures.curve_rows import Rows, by_step, curves_of
 from stabkit.figures.drawing import curves
-from stabkit.figures.picture import Note
+from stabkit.figures.picture import Note, always
 from stabkit.results import update_fit
 from stabkit.results.conditions import Shown, norm_after_sum
 from stabkit.results.readings import series
@@ -199,14 +199,12 @@ LN_INPUT = curves_of(
     caption="DeepNet Fig. 3(b) and 3(c) (journal version).",
     see="level lines, the inputs of the norms keep their initial size",
     here=findings.ln_input,
-    read=(
-        Note(
-            "First the inputs of norms after a feed-forward, then after attention. √d is the length of a normalised "
-            "state. When a branch adds nothing, the value is ω√d by construction: DeepNorm and ADMIN lie higher "
-            "than Post-LN without being in danger; the next figure divides by ω√d. For methods with the norm "
-            "elsewhere, or without: the residual stream after the sub-layer, which grows with every added "
-            "branch."
-        ),
+    read=always(
+        "First the inputs of norms after a feed-forward, then after attention. √d is the length of a normalised "
+        "state. When a branch adds nothing, the value is ω√d by construction: DeepNorm and ADMIN lie higher "
+        "than Post-LN without being in danger; the next figure divides by ω√d. For methods with the norm "
+        "elsewhere, or without: the residual stream after the sub-layer, which grows with every added "
+        "branch."
     ),
     value="ln_input",
     columns=("width", "origin", "step", "ln_input", "encoder", "decoder"),
@@ -239,7 +237,7 @@ LN_INPUT_OMEGA = curves_of(  # 1: the branch adds nothing; √2: branch and shor
     caption="DeepNet Fig. 3(b) and 3(c) (journal version), each sub-layer's input divided by ω√d.",
     see="level lines near 1, the branch adds little to its own shortcut",
     here=findings.lengthened,
-    read=(Note("The gradient through a norm shrinks as its input grows."),),
+    read=always("The gradient through a norm shrinks as its input grows."),
     value="relative",
     columns=("width", "origin", "step", "relative", "encoder", "decoder"),
     of=lambda runs: [run for run in runs if norm_after_sum(run.spec)],  # else the shortcut is a stream that has grown
@@ -285,11 +283,9 @@ VALIDATION_LOSS = curves_of(
     caption="DeepNet Fig. 2(c) (journal version); Very Deep Transformers (ADMIN) Fig. 2.",
     see="falls below the dotted line, the loss of knowing only the word frequencies",
     here=findings.validation,
-    read=(
-        Note(
-            "Label smoothing is part of both the loss and the dotted line. A run of fewer than 40 steps is read only "
-            "at its end and cannot be judged."
-        ),
+    read=always(
+        "Label smoothing is part of both the loss and the dotted line. A run of fewer than 40 steps is read only "
+        "at its end and cannot be judged."
     ),
     index="step",
     value="validation_loss",

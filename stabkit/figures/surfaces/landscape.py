@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from stabkit.figures.drawing import lettering, style
-from stabkit.figures.picture import Note, Picture
+from stabkit.figures.picture import Picture, always
 from stabkit.results.conditions import FACTS
 from stabkit.results.landscape import Landscape, Normalisation
 from stabkit.surface import roughness
@@ -257,14 +257,12 @@ PICTURE: Picture[Landscape] = Picture(
     caption="DeepNet Fig. 1 (journal version), which shows the first row, filter-normalised, early in training.",
     see="a bowl, without negative curvature, under every normalisation",
     here=shares,
-    read=(
-        Note(
-            "The loss on a fixed held-out batch at θ + a·δ + b·η; the cross is θ itself. Step, normalisation and range "
-            "stand above each row. First row: each method along directions made for its own weights. Normalised, "
-            "these are as long as the weights, as in the papers; a method with small weights then moves less. "
-            "Other rows: the same absolute directions for both. Roughness is Σ|Δ²L|/Σ|ΔL| over neighbouring points, "
-            "which has no unit; – where a point is not finite. Grey: not finite."
-        ),
+    read=always(
+        "The loss on a fixed held-out batch at θ + a·δ + b·η; the cross is θ itself. Step, normalisation and range "
+        "stand above each row. First row: each method along directions made for its own weights. Normalised, "
+        "these are as long as the weights, as in the papers; a method with small weights then moves less. "
+        "Other rows: the same absolute directions for both. Roughness is Σ|Δ²L|/Σ|ΔL| over neighbouring points, "
+        "which has no unit; – where a point is not finite. Grey: not finite."
     ),
     columns=COLUMNS,
     value="loss",

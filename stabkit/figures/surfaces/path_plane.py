@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from stabkit.figures.drawing import style
-from stabkit.figures.picture import Note, Picture
+from stabkit.figures.picture import Picture, always
 from stabkit.figures.surfaces import landscape
 from stabkit.results.conditions import FACTS
 from stabkit.results.landscape import Landscape
@@ -146,13 +146,13 @@ PICTURE: Picture[Landscape] = Picture(
     caption="DeepNet Fig. 5 (journal version); by default in the path's principal axes (Li et al. 2018, §7).",
     see="a plane that holds nearly all of the path, without hills along it",
     here=here,
-    read=(
-        Note(
+    read=always(
+        (
             "Left: the loss in a plane through the path (its first two principal axes; with --path hao its two ends "
             "and the first axis of the rest), each axis over the path's own range, with the snapshots projected into "
             "it, from the ring (the first) to the cross (the last weights)."
         ),
-        Note(
+        (
             "Right: the loss at the snapshots themselves (solid) and at their projections (dashed): where these "
             "differ, the contours are not those of the path. Below: the share of the displacement from the last "
             "weights that lies outside the plane."

@@ -19,7 +19,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from mpl_toolkits.mplot3d import Axes3D  # type: ignore[import-untyped]  # matplotlib ships it without types
 
 from stabkit.figures.drawing import lettering, style
-from stabkit.figures.picture import Note, Picture
+from stabkit.figures.picture import Picture, always
 from stabkit.figures.surfaces import landscape
 from stabkit.results.landscape import Landscape
 from stabkit.surface import roughness
@@ -106,12 +106,10 @@ PICTURE: Picture[Landscape] = replace(
     landscape.PICTURE,
     name="surface3d",
     short="Loss surfaces in 3-D",
-    read=(
-        Note(
-            "The loss on a fixed held-out batch at θ + a·δ + b·η, θ in the middle; one seed. Normalised by each "
-            "method's own weights, a method with small weights moves less; under one method's directions both move "
-            "equally."
-        ),
+    read=always(
+        "The loss on a fixed held-out batch at θ + a·δ + b·η, θ in the middle; one seed. Normalised by each "
+        "method's own weights, a method with small weights moves less; under one method's directions both move "
+        "equally."
     ),
     draw=draw,
     title=landscape.title,
