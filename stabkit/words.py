@@ -115,8 +115,3 @@ def times(value: float) -> str:
     if not value:
         return "nothing of"
     return f"{value:.2g} of" if value < 1 else f"{value:.2g} times" if value < 10 else f"{value:,.0f} times"
-
-
-def rounded(value: float) -> str:
-    """Two digits, thousands apart."""
-    return f"{float(f'{value:.2g}'):,.0f}" if value < 1e6 else "a million or more"

@@ -124,10 +124,10 @@ def _doubt(claim: Claim, measurement: Measurement, value: float, low: float, hig
         return _doubt_of_one(claim, measurement, value, threshold)
     if threshold.met(low) == threshold.met(value) == threshold.met(high):
         return ""
+    beside = f"on both sides of the threshold, {claim.tell(threshold.value)}"
     if len(measurement.values) < 5 and measurement.interval is None:
-        return f"its {len(measurement.values)} seeds lie on both sides of {_limit(claim, threshold)}"
-    text = f"{claim.tell(value)}, 95 % interval {claim.tell(low)} to {claim.tell(high)}"
-    return f"{text}: on both sides of {_limit(claim, threshold)}"
+        return f"its {len(measurement.values)} seeds lie {beside}"
+    return f"{claim.tell(value)}, 95 % interval {claim.tell(low)} to {claim.tell(high)}: {beside}"
 
 
 def _doubt_of_one(claim: Claim, measurement: Measurement, value: float, threshold: Threshold) -> str:
@@ -166,10 +166,6 @@ def _off(value: float, limit: float, scale: Scale) -> float:
     if scale == "ratio":
         return abs(math.log(value) - math.log(limit)) if 0 < value < math.inf else math.inf
     return abs(value - limit)
-
-
-def _limit(claim: Claim, threshold: Threshold) -> str:
-    return f"the threshold, {claim.tell(threshold.value)}"
 
 
 def _text(claim: Claim, measurement: Measurement, value: float, low: float, high: float) -> str:

@@ -67,8 +67,5 @@ def uneven(cells: Sequence[ModelCell]) -> str:
         return ""
     (a, few), (b, many) = pairs[0], pairs[-1]
     off = any(abs(n - few - (many - few) / (b - a) * (depth - a)) > 0.5 for depth, n in pairs)
-    return (
-        f"the number of sub-layers is not linear in the depth: {', '.join(f'{n} at {depth}' for depth, n in pairs)}"
-        if off
-        else ""
-    )
+    counts = ", ".join(f"{n} at {depth}" for depth, n in pairs)
+    return f"the number of sub-layers is not linear in the depth: {counts}" if off else ""

@@ -26,8 +26,7 @@ ENCODERS = f"{COMMAND} --arch encoder-only"
 
 
 def ratios(runs: Sequence[Run]) -> Iterable[Measurement]:
-    find = numbers(at("update", "state", 1), P, D)
-    return find(slope.trusted(runs))
+    return numbers(at("update", "state", 1), P, D)(slope.trusted(runs))
 
 
 def _lines(runs: Sequence[Run], shapes: Sequence[Stacks]) -> list[tuple[str, str, list[Run], DepthLine]]:

@@ -112,8 +112,7 @@ def bound(runs: Sequence[Run]) -> Iterator[Measurement]:
 
 def smaller(runs: Sequence[Run]) -> Iterable[Measurement]:
     step = reference_step(runs)
-    find = numbers(at("update", "state", step), P, D, where=lambda cell: cell.warmup > step)
-    return find(runs)
+    return numbers(at("update", "state", step), P, D, where=lambda cell: cell.warmup > step)(runs)
 
 
 def steadier(runs: Sequence[Run]) -> Iterator[Measurement]:
