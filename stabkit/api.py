@@ -339,9 +339,9 @@ def load_runs(out: Folder = None) -> pd.DataFrame:
     >>> stabkit.load_runs(out)["method"].unique().tolist()
     ['deepnorm']
     """
-    from stabkit.report.run_table import table
+    from stabkit.report.result import run_table
 
-    return table(_stored(out))
+    return run_table(_stored(out))
 
 
 def load_records(out: Folder = None) -> pd.DataFrame:

@@ -30,6 +30,11 @@ def listed(*parts: object) -> str:
     return ", ".join(text for part in parts if (text := str(part)))
 
 
+def some(texts: Sequence[str], most: int, more: str = "; and {} more") -> str:
+    """`a; b; and 3 more`: so many of them at most."""
+    return "; ".join(texts[:most]) + (more.format(len(texts) - most) if len(texts) > most else "")
+
+
 def plain(text: str) -> str:
     """A user's text, every character that does not print spelled out (`\\x1b`), so that it can be shown anywhere."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in text)
@@ -110,8 +115,3 @@ def times(value: float) -> str:
     if not value:
         return "nothing of"
     return f"{value:.2g} of" if value < 1 else f"{value:.2g} times" if value < 10 else f"{value:,.0f} times"
-
-
-def rounded(value: float) -> str:
-    """Two digits, thousands apart."""
-    return f"{float(f'{value:.2g}'):,.0f}" if value < 1e6 else "a million or more"

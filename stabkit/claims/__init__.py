@@ -1,7 +1,7 @@
 """What the papers say, tested on what a page shows: one paper (or a part of one) a file, one row a claim.
 
 To add a claim: a `Claim` in its paper's file, whose `find` says what is measured: `numbers` or `shares` of
-`evidence.py` where it is one number a cell, else a function `runs → list of Measurement`, of surfaces `Landscape → …`.
+`evidence.py` where it is one number a cell, else a function `runs → Measurements`, of surfaces `Landscape → …`.
 `base.py` says what each part is, `verdict.py` how it is decided.
 """
 

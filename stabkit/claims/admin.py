@@ -7,7 +7,7 @@ Its deepest encoder has 60 layers, its deepest decoder 60, and RAdam is its opti
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from statistics import fmean
 
 import numpy as np
@@ -17,7 +17,6 @@ from stabkit.claims.base import (
     UNWARMED,
     WARMED,
     Claim,
-    ClaimPart,
     Measurement,
     Spot,
     Tell,
@@ -56,7 +55,7 @@ P, ADMIN, PRE = "post-ln", "admin", "pre-ln"
 DEEP, DEEPEST = 18, 60
 NO_WARMUP = "stabkit sweep --depths 18 --steps 250 --warmup 0 --seeds 0..4"
 RESET = "a norm after every sum resets the variance to 1: nothing can compound"
-PARTS = (ClaimPart("18-to-49", "18 to 49 layers"), ClaimPart("50-to-60", "50 to 60 layers"))
+PARTS = (Spot("18-to-49", "18 to 49 layers"), Spot("50-to-60", "50 to 60 layers"))
 BEYOND = f"deeper than the paper's {DEEPEST} layers"
 
 
@@ -134,8 +133,7 @@ def briefly(cell: ClaimCell) -> str:
     return "in single precision and too short: the paper's gradients became NaN after days of training"
 
 
-def alike_when_shallow(runs: Sequence[Run]) -> list[Measurement]:
-    measurements = []
+def alike_when_shallow(runs: Sequence[Run]) -> Iterator[Measurement]:
     for cell in cells(runs):
         if cell.depth == (6, 6) and (values := cell.share(lambda *each: True, P, ADMIN)):
             apart = {
@@ -148,21 +146,18 @@ def alike_when_shallow(runs: Sequence[Run]) -> list[Measurement]:
             warm = "" if cell.warmup else "without warm-up; the paper warms up for 4,000 updates and more"
             warm = warm or too_short([run.spec for run in (*cell.of(P), *cell.of(ADMIN))])
             beside = f"{parts[0]} against {parts[1]} nats"
-            measurements.append(cell.measured(apart, P, ADMIN, beside=beside, beyond=warm))
-    return measurements
+            yield cell.measured(apart, P, ADMIN, beside=beside, beyond=warm)
 
 
-def deeper_is_better(runs: Sequence[Run]) -> list[Measurement]:
+def deeper_is_better(runs: Sequence[Run]) -> Iterator[Measurement]:
     """ADMIN's validation loss at 6L-6L less that of each deeper model of the same setting."""
     by: dict[Condition, dict[tuple[int, int], ClaimCell]] = {}
     for cell in cells(runs):
         if cell.share(trains, ADMIN):
             by.setdefault(cell.condition, {})[cell.depth] = cell
-    measurements = []
     for line in by.values():
         base = line.pop((6, 6), None)
-        measurements += [deeper_than(cell, base, ADMIN) for cell in line.values() if base and cell.layers > 6]
-    return measurements
+        yield from (deeper_than(cell, base, ADMIN) for cell in line.values() if base and cell.layers > 6)
 
 
 def _share(run: Run) -> float:
@@ -280,7 +275,6 @@ CLAIMS: tuple[Claim, ...] = (
         test="difference of validation losses at 6L-6L under warm-up, infinite where one fails (the paper's RAdam is "
         "`--optimizer radam`)",
         threshold=at_most(0.1, "the paper has 0.1 and 0.2 BLEU; stabkit's choice: a tenth of a nat"),
-        scale="difference",
         tell=Tell(unit="nats"),
         find=alike_when_shallow,
         spread={UNWARMED: {"6x6": 0.081}},
@@ -295,7 +289,6 @@ CLAIMS: tuple[Claim, ...] = (
         weight="central",
         test=f"ADMIN's validation loss at 6L-6L minus that of each deeper model; {LONG}",
         threshold=at_least(0.0, "the paper says lower"),
-        scale="difference",
         tell=Tell(signed.digits, "nats"),
         find=deeper_is_better,
         needs="ADMIN at 6L-6L and deeper, long enough to judge",

@@ -6,7 +6,7 @@ seed. `verdict.py` decides each place by the threshold, and the claim by its pla
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal
@@ -63,13 +63,13 @@ MOST_RUNS = at_least(0.5, "stabkit's choice: in every seed of up to four seeds, 
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """A part of where a claim is tested: a depth, a method, an update. Two are the same by their keys, whatever the
-    words are."""
+    """A part of where a claim is tested (a depth, a method, an update), or one of the things that its sentence says,
+    each tested by itself. Two are the same by their keys, whatever the words are."""
 
     key: str
-    """`18x18`, `post-ln`, `update-16`."""
+    """`18x18`, `post-ln`, `update-16`; `50-to-60`."""
     text: str = field(compare=False)
-    """`18L-18L`, `Post-LN`, `update 16`."""
+    """`18L-18L`, `Post-LN`, `update 16`; `50 to 60 layers`."""
 
 
 def at_depth(encoder_layers: int, decoder_layers: int) -> Spot:
@@ -80,16 +80,6 @@ def at_depth(encoder_layers: int, decoder_layers: int) -> Spot:
 def at_update(step: int) -> Spot:
     """`update 16`."""
     return Spot(f"update-{step}", f"update {step}")
-
-
-@dataclass(frozen=True, slots=True)
-class ClaimPart:
-    """One of the things that a claim's sentence says, each tested by itself. Two are the same by their keys."""
-
-    key: str
-    """`small`, `50-to-60`; of a method its key."""
-    text: str = field(compare=False)
-    """`50 to 60 layers`, `than Pre-LN’s`."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -114,7 +104,7 @@ class Measurement:
     """Of a number that all seeds make together (a spread over seeds, a fitted line): its own 95 % interval."""
     beyond: str = ""
     """Why this scale, length or optimiser cannot decide here what the paper says."""
-    part: ClaimPart | None = None
+    part: Spot | None = None
     """Which of the claim's parts it tests; None of a claim that says one thing."""
 
     @property
@@ -189,9 +179,9 @@ class Claim:
     test: str
     """What is measured, and at which steps."""
     threshold: Threshold
-    scale: Scale
+    scale: Scale = "difference"
     tell: Tell = Tell()
-    find: Callable[[Any], Sequence[Measurement]]
+    find: Callable[[Any], Iterable[Measurement]]
     """From runs, or from a Landscape."""
     needs: str
     """What runs it takes."""
@@ -201,7 +191,7 @@ class Claim:
     """The keys of the methods that it is about."""
     at_start: bool = False
     """Reads step 0 alone: where nothing was trained, single steps of SGD show it too."""
-    parts: tuple[ClaimPart, ...] = ()
+    parts: tuple[Spot, ...] = ()
     """Of a sentence that says several things: until each was tested it does not hold."""
     spread: Mapping[str, Mapping[str, float]] = field(default_factory=dict, compare=False)
     """{setting: {place: range}} of its number over five seeds, of a ratio that of the natural logarithm, of a share 1
@@ -221,7 +211,7 @@ share_claim = partial(Claim, scale="share", threshold=MOST_RUNS)
 """Says what happens in most runs."""
 ratio_claim = partial(Claim, scale="ratio", tell=times)
 """Compares two sizes; where two digits are too few its `tell` is `closely`."""
-nats_claim = partial(Claim, scale="difference", tell=nats)
+nats_claim = partial(Claim, tell=nats)
 """Compares two losses."""
 
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from stabkit.claims.base import ClaimPart, Measurement, Spot, Threshold, at_depth, power_of_n
+from stabkit.claims.base import Measurement, Spot, Threshold, at_depth, power_of_n
 from stabkit.methods.blocks import name_of
 from stabkit.results import update_fit as depth_fit
 from stabkit.results.conditions import (
@@ -35,7 +35,7 @@ from stabkit.spec import RunSpec, depth_text
 from stabkit.words import listed, short
 
 Number = Callable[[Run], float]
-Find = Callable[[Sequence[Run]], list[Measurement]]
+Find = Callable[[Sequence[Run]], Iterable[Measurement]]
 MARGIN = 0.05
 """Nats: a difference of validation losses below this, on some hundred tokens and a seed or two, is none."""
 JUDGED = ("trains", "stuck", "diverged")
@@ -205,27 +205,18 @@ def over_cells(
     values: Callable[[ClaimCell], Mapping[int, float]],
     *methods: str,
     where: Callable[[ClaimCell], bool] = lambda cell: True,
-    beside: Callable[[ClaimCell], str] = lambda cell: "",
-    beyond: Callable[[ClaimCell], str] = lambda cell: "",
-    part: Callable[[ClaimCell], ClaimPart | None] = lambda cell: None,
     threshold: Threshold | None = None,
     blocks: bool = False,
+    **more: Callable[[ClaimCell], Any],
 ) -> Find:
-    """The measurements of every cell that has all of these methods and fits `where`; `blocks`: of any block."""
+    """The measurements of every cell that has all of these methods and fits `where`; `blocks`: of any block. `more`:
+    what else a measurement holds (`beside`, `beyond`, `part`), of its cell."""
 
-    def find(runs: Sequence[Run]) -> list[Measurement]:
-        return [
-            cell.measured(
-                values(cell),
-                *methods,
-                beside=beside(cell),
-                beyond=beyond(cell),
-                part=part(cell),
-                threshold=threshold,
-            )
-            for cell in cells(runs, blocks)
-            if set(methods) <= set(cell.runs) and where(cell)
-        ]
+    def find(runs: Sequence[Run]) -> Iterator[Measurement]:
+        for cell in cells(runs, blocks):
+            if set(methods) <= set(cell.runs) and where(cell):
+                told = {name: of(cell) for name, of in more.items()}
+                yield cell.measured(values(cell), *methods, threshold=threshold, **told)
 
     return find
 

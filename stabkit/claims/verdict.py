@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from stabkit.claims.base import Claim, ClaimPart, ClaimPlace, Finding, Measurement, Scale, Threshold, Verdict
+from stabkit.claims.base import Claim, ClaimPlace, Finding, Measurement, Scale, Spot, Threshold, Verdict
 from stabkit.results import intervals
 from stabkit.results.readings import centre
-from stabkit.words import short
+from stabkit.words import short, some
 
 ELSEWHERE = 2.0
 """Seeds may lie farther apart at a depth, rate or batch where nobody has measured it."""
@@ -56,7 +56,7 @@ def _deciding(places: Sequence[ClaimPlace]) -> list[ClaimPlace]:
     return [one for one in places if one.verdict != "holds" or (one.measured.key, one.measured.values) not in lost]
 
 
-def _open_parts(claim: Claim, places: Sequence[ClaimPlace]) -> list[ClaimPart]:
+def _open_parts(claim: Claim, places: Sequence[ClaimPlace]) -> list[Spot]:
     """The parts of a claim that no place has decided."""
     decided = {one.measured.part for one in places if one.verdict in ("holds", "fails")}
     return [part for part in claim.parts if part not in decided]
@@ -124,10 +124,10 @@ def _doubt(claim: Claim, measurement: Measurement, value: float, low: float, hig
         return _doubt_of_one(claim, measurement, value, threshold)
     if threshold.met(low) == threshold.met(value) == threshold.met(high):
         return ""
+    beside = f"on both sides of the threshold, {claim.tell(threshold.value)}"
     if len(measurement.values) < 5 and measurement.interval is None:
-        return f"its {len(measurement.values)} seeds lie on both sides of {_limit(claim, threshold)}"
-    text = f"{claim.tell(value)}, 95 % interval {claim.tell(low)} to {claim.tell(high)}"
-    return f"{text}: on both sides of {_limit(claim, threshold)}"
+        return f"its {len(measurement.values)} seeds lie {beside}"
+    return f"{claim.tell(value)}, 95 % interval {claim.tell(low)} to {claim.tell(high)}: {beside}"
 
 
 def _doubt_of_one(claim: Claim, measurement: Measurement, value: float, threshold: Threshold) -> str:
@@ -166,10 +166,6 @@ def _off(value: float, limit: float, scale: Scale) -> float:
     if scale == "ratio":
         return abs(math.log(value) - math.log(limit)) if 0 < value < math.inf else math.inf
     return abs(value - limit)
-
-
-def _limit(claim: Claim, threshold: Threshold) -> str:
-    return f"the threshold, {claim.tell(threshold.value)}"
 
 
 def _text(claim: Claim, measurement: Measurement, value: float, low: float, high: float) -> str:
@@ -221,5 +217,4 @@ def _range(places: Sequence[ClaimPlace]) -> str:
 
 
 def _spots(places: Sequence[ClaimPlace]) -> str:
-    spots = list(dict.fromkeys(one.measured.place for one in places))
-    return "; ".join(spots[:4]) + (f" and {len(spots) - 4} more" if len(spots) > 4 else "")
+    return some(list(dict.fromkeys(one.measured.place for one in places)), 4, " and {} more")

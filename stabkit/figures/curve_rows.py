@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 
 from stabkit.figures.drawing import curves, style
 from stabkit.figures.drawing.curves import Curves
-from stabkit.figures.picture import Note, Picture, Room, RunPicture
+from stabkit.figures.picture import Picture, RunPicture
 from stabkit.results.conditions import FACTS, Shown, shown
 from stabkit.results.once import once
 from stabkit.results.run import Run
@@ -26,32 +26,20 @@ Rows = Iterable[dict[str, Any]]
 
 def curves_of(
     *,
-    name: str,
-    short: str,
-    room: Room,
-    caption: str,
-    see: str,
-    here: Callable[[pd.DataFrame], str] | None = None,
-    read: tuple[Note, ...],
-    index: str | None = None,
-    value: str,
-    at_start: bool = False,
-    optional: bool = False,
     columns: tuple[str, ...],
     rows: Callable[[Shown], Rows] = lambda placed: (),
     frame: Callable[[Sequence[Run]], pd.DataFrame] | None = None,
     title: Callable[[Sequence[Run], pd.DataFrame], str],
-    alt: Callable[[pd.DataFrame], str],
-    none: str,
     what: Callable[[pd.DataFrame], Curves],
     of: Callable[[Sequence[Run]], Sequence[Run]] = lambda runs: runs,
     ordered: Callable[[pd.DataFrame], pd.DataFrame] = curves.by_depth,
     arranged: Callable[[pd.DataFrame], pd.DataFrame] = lambda frame: frame,
     too_short: Callable[[pd.DataFrame], str] = lambda frame: "",
+    **texts: Any,
 ) -> RunPicture:
-    """A picture of curves. Its frame is that of `frame`, with these `columns`; without one it has FACTS and `columns`,
-    filled by the `rows` of each run `of` those there are, and is `ordered`. It is drawn as `arranged`, unless it is
-    `too_short` for a curve."""
+    """A picture of curves, with these other fields of a Picture. Its frame is that of `frame`, with these `columns`;
+    without one it has FACTS and `columns`, filled by the `rows` of each run `of` those there are, and is `ordered`. It
+    is drawn as `arranged`, unless it is `too_short` for a curve."""
 
     @once
     def select(runs: Sequence[Run]) -> pd.DataFrame:
@@ -66,23 +54,11 @@ def curves_of(
         return curves.draw(arranged(drawn), what(drawn))
 
     return Picture(
-        name=name,
-        short=short,
-        room=room,
-        caption=caption,
-        see=see,
-        here=here,
-        read=read,
         columns=columns if frame else (*FACTS, *columns),
-        index=index,
-        value=value,
         select=select,
         draw=draw,
         title=lambda runs: title(runs, select(runs)),
-        alt=alt,
-        none=none,
-        at_start=at_start,
-        optional=optional,
+        **texts,
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from stabkit.figures.drawing import style
 from stabkit.figures.drawing.line_ends import End, label_ends
-from stabkit.figures.picture import Note, Picture
+from stabkit.figures.picture import Note, Picture, always
 from stabkit.results.depth_fit import geometric
 from stabkit.results.outcome import LOST, RECOVERED
 from stabkit.results.own.cell import ModelCell
@@ -52,8 +52,6 @@ NOTHING = "Nothing was recorded."
 def _probed(
     link: Link,
     *,
-    caption: str,
-    see: str,
     read: str,
     points: Callable[[Judged, ModelCell, str], Points],
     by_stack: bool = True,
@@ -63,7 +61,7 @@ def _probed(
     y_label: str,
     limits: Mapping[float, str],
     reads: str,
-    here: Callable[[pd.DataFrame], str],
+    **texts: Any,
 ) -> Picture[Judged]:
     """A curve a depth: the `points` of every cell, stack by stack; its title is what the link's verdict says. With
     `rates` x is a multiple of the rate, and logarithmic."""
@@ -78,9 +76,7 @@ def _probed(
     return Picture(
         name=f"own_{link}",
         short=NAMES[link],
-        caption=caption,
-        see=see,
-        read=(Note(read),),
+        read=always(read),
         columns=PROBED,
         value="value",
         select=select,
@@ -88,7 +84,7 @@ def _probed(
         optional=rates,
         title=lambda source: f"{NAMES[link]}: {chain.brief(source.worst.links[link])}",
         alt=lambda frame: _depth_ends(frame, reads),
-        here=here,
+        **texts,
     )
 
 
@@ -295,30 +291,24 @@ def _depth_ends(frame: pd.DataFrame, reads: str) -> str:
 def _watched(
     name: str,
     *,
-    caption: str,
-    see: str,
-    here: Callable[[pd.DataFrame], str],
     read: str = "",
     lines: Callable[[Watched], Iterable[Line]],
-    title: Callable[[Watched], str],
     y_label: str,
     limits: Mapping[float, str],
     reads: str,
+    **texts: Any,
 ) -> Picture[Watched]:
     """Lines against the updates."""
     return Picture(
         name=f"watched_{name}",
         short=name.capitalize(),
-        caption=caption,
-        see=see,
-        here=here,
         read=(Note(read),) if read else (),
         columns=WATCHED_COLUMNS,
         value="value",
         select=lambda watch: _frame(lines(watch)),
         draw=lambda frame: by_update(frame, y_label, limits),
-        title=title,
         alt=lambda frame: _line_ends(frame, reads),
+        **texts,
     )
 
 

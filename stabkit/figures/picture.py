@@ -33,6 +33,11 @@ class Note:
     """That it explains: it is shown where the frame holds one of them; without any it is always shown."""
 
 
+def always(*texts: str) -> tuple[Note, ...]:
+    """Notes that are always shown."""
+    return tuple(map(Note, texts))
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Picture(Generic[Source]):
     """One picture, a row of its table. Order in a table = order on the page."""

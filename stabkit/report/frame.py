@@ -10,7 +10,7 @@ import base64
 import hashlib
 import re
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -67,6 +67,11 @@ def elsewhere(command: str) -> str:
         elif "=" not in word and words:
             words.pop(0)
     return shlex.join(parts)
+
+
+def page(name: str, around: Mapping[str, Any], **contents: Any) -> str:
+    """A page from its template, with the shell around its contents; without methods to switch."""
+    return template(ASSETS / name).render(switches=[], group_switches=[], lit=(), **around, **contents)
 
 
 @cache

@@ -7,7 +7,7 @@ Texts reach the page only through jinja2's escaping; ids are made of our own hex
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,7 +21,7 @@ from stabkit.report import order, provenance
 from stabkit.report.frame import ASSETS, shell, template
 from stabkit.report.json_document import seconds_a_step
 from stabkit.report.summary import Summary
-from stabkit.report.verdict import answer, legend, panel, sparks
+from stabkit.report.verdict import answer, legend, panel
 from stabkit.report.verdict.matrix import OUTCOMES, Matrix
 from stabkit.results import scales, slope
 from stabkit.results.conditions import GROUPS, method_group, shown
@@ -71,7 +71,7 @@ def render(summary: Summary, *, command: str, title: str = "") -> str:
         meanings=legend.meanings(verdicts),
         several=", median over seeds" if len({spec.seed for spec in specs}) > 1 else " (one seed)",
         words=legend,
-        sparks=sparks.of(runs, verdicts),
+        sparks=panel.sparks(runs, verdicts),
         anchors={run.run_id: anchor(run.spec) for run in runs},
         curves={run.run_id: panel.key(run.spec) for run in runs},
         panels=panel.panels(shown_runs),
@@ -201,26 +201,18 @@ def chain_rows(runs: Sequence[Run], step: int) -> list[Mapping[str, Any]]:
             "perplexity": short(each.run.outcome.perplexity, 3),
             "accuracy": percent(each.run.outcome.token_accuracy),
             "bleu": ", ".join(f"{one.score.bleu:.1f}" for one in of_run(each.run)),
-            "each": _milliseconds(seconds_a_step(each.run)),
+            "each": _known(seconds_a_step(each.run), lambda time: f"{short(1000 * time)} ms"),
             "unigram": short(each.run.outcome.unigram_loss, 3),
-            "parameters": _count(float(each.run.parameters)),
-            "memory": _megabytes(number(each.run.environment.get("peak_memory_bytes"))),
+            "parameters": _known(float(each.run.parameters), "{:,.0f}".format),
+            "memory": _known(number(each.run.environment.get("peak_memory_bytes")) / 1e6, "{:,.0f} MB".format),
             "wall": provenance.duration(provenance.wall_seconds(each.run)),
         }
         for each in shown(runs)
     ]
 
 
-def _count(value: float) -> str:
-    return f"{value:,.0f}" if math.isfinite(value) else "–"
-
-
-def _milliseconds(time: float) -> str:
-    return f"{short(1000 * time)} ms" if math.isfinite(time) else "–"
-
-
-def _megabytes(size: float) -> str:
-    return f"{size / 1e6:,.0f} MB" if math.isfinite(size) else "–"
+def _known(value: float, text: Callable[[float], str]) -> str:
+    return text(value) if math.isfinite(value) else "–"
 
 
 def _tasks(specs: Sequence[RunSpec]) -> list[Mapping[str, str]]:

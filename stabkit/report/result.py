@@ -16,8 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from stabkit.errors import warn
+from stabkit.results.conditions import FACTS, Shown, shown
 from stabkit.results.own.coordinates import Coordinates
 from stabkit.results.own.judged import Judged
+from stabkit.results.readings import lowest_ratio, reference_step, update_at
 from stabkit.results.run import Run
 from stabkit.running.execute import Listener, RequestResult
 from stabkit.running.executors.base import Lost, Tell
@@ -71,30 +73,18 @@ class Silent:
     def making(self, what: str) -> None: ...
 
     @contextmanager
-    def training(
-        self, plan: Plan[RunSpec, Run], workers: int
-    ) -> Iterator[tuple[Tell, Callable[[RunSpec, Run | Lost], None]]]:
+    def training(self, *asked: Any, **named: Any) -> Iterator[tuple[Tell, Callable[..., None]]]:
         """Nothing is shown."""
-        yield lambda event: None, lambda spec, ended: None
+        yield lambda event: None, lambda *ended: None
 
-    @contextmanager
-    def measuring(self, plan: Plan[Any, Any]) -> Iterator[tuple[Tell, Callable[[str], None]]]:
-        """Nothing is shown."""
-        yield lambda event: None, lambda name: None
-
-    @contextmanager
-    def probing(self, count: int) -> Iterator[tuple[Tell, Callable[[ProbeSpec, ProbedCell | Lost], None]]]:
-        """Nothing is shown."""
-        yield lambda event: None, lambda cell, ended: None
-
-    @contextmanager
-    def trying(self, count: int) -> Iterator[tuple[Tell, Callable[[TrialSpec, TriedModel | Lost], None]]]:
-        """Nothing is shown."""
-        yield lambda event: None, lambda spec, ended: None
+    measuring = probing = trying = training
 
 
 class _Answered(ABC):
     """What every command returns: in a console it shows its answer, not all that it was computed from."""
+
+    runs: Any
+    """A table."""
 
     @property
     @abstractmethod
@@ -103,6 +93,9 @@ class _Answered(ABC):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.verdict}>"
+
+    def _repr_html_(self) -> str:
+        return _shown(self.verdict, self.runs)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -121,9 +114,7 @@ class SweepResult(_Answered):
     @cached_property
     def runs(self) -> pd.DataFrame:
         """A row a run, as of `load_runs`."""
-        from stabkit.report.run_table import table
-
-        return table(self.trained.runs)
+        return run_table(self.trained.runs)
 
     @property
     def failed(self) -> list[tuple[RunSpec, str]]:
@@ -156,7 +147,6 @@ class SweepResult(_Answered):
 
     def _repr_html_(self) -> str:
         """The verdict and the matrix; of single steps, which have none, the runs."""
-        import pandas as pd
 
         from stabkit.report.verdict import legend
 
@@ -170,7 +160,7 @@ class SweepResult(_Answered):
             for row in matrix.rows
         ]
         head = ["method", *(["condition"] if matrix.has_conditions else []), *matrix.depths]
-        return _shown(self.verdict, pd.DataFrame(rows, columns=head) if rows else self.runs)
+        return _shown(self.verdict, _table(rows, head) if rows else self.runs)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -186,8 +176,6 @@ class TransferResult(_Answered):
     @cached_property
     def runs(self) -> pd.DataFrame:
         """A row a run: case, depth or width, lr, seed, loss (NaN where it diverged), trains."""
-        import pandas as pd
-
         plan = self.searched.plan
         rows = [
             {"case": case.label, plan.axis: valley.size, **row}
@@ -195,13 +183,11 @@ class TransferResult(_Answered):
             for valley in case.valleys
             for row in valley.to_json(plan.axis)["tried"]
         ]
-        return pd.DataFrame(rows, columns=["case", plan.axis, "lr", "seed", "loss", "trains"])
+        return _table(rows, ["case", plan.axis, "lr", "seed", "loss", "trains"])
 
     @cached_property
     def best(self) -> pd.DataFrame:
         """A row a case and size: best (the rate), low, high, highest_stable, loss."""
-        import pandas as pd
-
         plan = self.searched.plan
         names = (plan.axis, "best", "low", "high", "highest_stable", "loss")
         rows = [
@@ -209,7 +195,7 @@ class TransferResult(_Answered):
             for case in self.searched.found
             for body in (dict(valley.to_json(plan.axis)) for valley in case.valleys)
         ]
-        return pd.DataFrame(rows, columns=["case", *names])
+        return _table(rows, ["case", *names])
 
     @property
     def failed(self) -> Sequence[tuple[str, str]]:
@@ -246,10 +232,8 @@ class ProbeResult(_Answered):
     @cached_property
     def runs(self) -> pd.DataFrame:
         """A row a cell: depth, lr, seed, steps, model, parameters, broke (where it was not finite, or "")."""
-        import pandas as pd
-
         names = ("seed", "steps", "model", "parameters")
-        return pd.DataFrame(
+        return _table(
             [
                 {
                     "depth": cell.facts.depth,
@@ -271,9 +255,7 @@ class ProbeResult(_Answered):
         """A row a rate and link: lr, link (gradient, scores, update, …), verdict (pass, cannot tell, fail), level (its
         number at the deepest), usual_low and usual_high (between them lie nine in ten models that train; NaN where that
         is not known), exponent (of its law in depth; NaN where there is none), why."""
-        import pandas as pd
-
-        return pd.DataFrame(
+        return _table(
             [
                 {
                     "lr": self._rate(verdict.lr),
@@ -294,11 +276,8 @@ class ProbeResult(_Answered):
     def cures(self) -> pd.DataFrame:
         """A row a change that was tried on a copy, the smallest first: change, forecast (of the changed model),
         probability (that it trains; NaN where there is none), code (the line that makes it)."""
-        import pandas as pd
-
         rows = [(own.label, own.word, own.probability, own.code) for own in self.judged.cures]
-        made = pd.DataFrame(rows, columns=["change", "forecast", "probability", "code"])
-        return made.astype({"probability": float})
+        return _table(rows, ["change", "forecast", "probability", "code"]).astype({"probability": float})
 
     @property
     def failed(self) -> Sequence[tuple[ProbeSpec, Lost]]:
@@ -351,10 +330,8 @@ class CoordinatesResult(_Answered):
     @cached_property
     def runs(self) -> pd.DataFrame:
         """A row a coordinate and width: coordinate, width, size (geometric mean over seeds)."""
-        import pandas as pd
-
         rows = [(row.key, width, size) for row in self.found.rows for width, size in row.sizes.items()]
-        return pd.DataFrame(rows, columns=["coordinate", "width", "size"])
+        return _table(rows, ["coordinate", "width", "size"])
 
     @property
     def failed(self) -> Sequence[tuple[ProbeSpec, Lost]]:
@@ -375,9 +352,6 @@ class CoordinatesResult(_Answered):
 
         lost = [f"{spec.name}: {lost.text}" for spec, lost in self.done.lost]
         return coordinates.write(self.found, self.request, lost, self.call)
-
-    def _repr_html_(self) -> str:
-        return _shown(self.verdict, self.runs)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -417,10 +391,8 @@ class ModelSurface(_Answered):
     @cached_property
     def runs(self) -> pd.DataFrame:
         """A row a cut: its roughness, curvature and share of negative curvature. Nothing was trained."""
-        import pandas as pd
-
         names = ("roughness", "curvature", "negative_curvature")
-        return pd.DataFrame([{name: getattr(cut, name) for name in names} for cut in self.cuts])
+        return _table([{name: getattr(cut, name) for name in names} for cut in self.cuts])
 
     @cached_property
     def page(self) -> Path:
@@ -444,9 +416,6 @@ class ModelSurface(_Answered):
         write_file(folder / f"{name}.npz", data.getvalue())
         return folder / f"{name}.svg"
 
-    def _repr_html_(self) -> str:
-        return _shown(self.verdict, self.runs)
-
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class AuditResult(_Answered):
@@ -458,19 +427,15 @@ class AuditResult(_Answered):
     @cached_property
     def runs(self) -> pd.DataFrame:
         """A row a kind of sub-layer that was found: stack, kind, layers, sum, norm. Nothing was trained."""
-        import pandas as pd
-
         names = ("stack", "kind", "layers", "sum", "norm")
-        return pd.DataFrame([{name: getattr(row, name) for name in names} for row in self.audit.rows])
+        return _table([{name: getattr(row, name) for name in names} for row in self.audit.rows])
 
     @cached_property
     def findings(self) -> pd.DataFrame:
         """A row a violation: what, recipe, measured, remedy, parameters."""
-        import pandas as pd
-
         names = ("what", "recipe", "measured", "remedy", "parameters")
         rows = [{name: getattr(finding, name) for name in names} for finding in self.audit.findings]
-        return pd.DataFrame(rows, columns=names)
+        return _table(rows, names)
 
     @property
     def verdict(self) -> str:
@@ -482,6 +447,38 @@ class AuditResult(_Answered):
 
     def _repr_html_(self) -> str:
         return _shown(self.verdict, self.findings if len(self.findings) else self.runs)
+
+
+RUN_COLUMNS = (
+    *FACTS,
+    *("lr", "warmup", "steps", "validation_loss", "unigram_loss", "update", "gradient_ratio", "forecast", "p_trains"),
+)
+"""Of `load_runs`, and of what a sweep returns."""
+
+
+def run_table(runs: Sequence[Run]) -> pd.DataFrame:
+    """One row a run: RUN_COLUMNS."""
+    step = reference_step(list(runs))
+    return _table([_row(each, step) for each in shown(list(runs))], RUN_COLUMNS)
+
+
+def _row(each: Shown, step: int) -> dict[str, Any]:
+    run, forecast = each.run, each.run.forecast
+    return {
+        **each.facts("steps", "validation_loss", "unigram_loss"),
+        "lr": run.spec.train.lr,
+        "warmup": run.spec.train.warmup,
+        "update": update_at(run, step),
+        "gradient_ratio": lowest_ratio(run),
+        "forecast": forecast.word if forecast else "",
+        "p_trains": float("nan") if forecast is None or forecast.p_trains is None else forecast.p_trains,
+    }
+
+
+def _table(rows: Sequence[Any], columns: Any = None) -> pd.DataFrame:
+    import pandas as pd
+
+    return pd.DataFrame(rows, columns=columns)
 
 
 def _shown(verdict: str, frame: pd.DataFrame) -> str:

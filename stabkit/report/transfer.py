@@ -11,7 +11,7 @@ import numpy as np
 
 from stabkit.figures.depth.transfer import PICTURE
 from stabkit.report.cards import card
-from stabkit.report.frame import ASSETS, once, shell, template
+from stabkit.report.frame import once, page, shell
 from stabkit.results.intervals import Interval
 from stabkit.results.transfer import Transfer, Verdict
 from stabkit.results.valley import Valley
@@ -74,8 +74,9 @@ def render(searched: RatesSearched, command: str) -> str:
     """The page as one HTML file."""
     plan = searched.plan
     title, rates_title = (HIGHEST, "Highest stable rates") if plan.highest else (TITLE, "Best rates")
-    return template(ASSETS / "transfer.html.j2").render(
-        **shell(
+    return page(
+        "transfer.html.j2",
+        shell(
             title,
             command,
             [in_short(searched), *(sentences(searched) or [answer(searched)])],
@@ -99,8 +100,6 @@ def render(searched: RatesSearched, command: str) -> str:
         notes=[plain(note) for note in searched.notes],
         runs=sum(len(valley.trials) for case in searched.found for valley in case.valleys),
         failed=[(plain(run), plain(reason)) for run, reason in searched.failed],
-        switches=[],
-        group_switches=[],
     )
 
 

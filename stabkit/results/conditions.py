@@ -148,8 +148,8 @@ class Shown:
         """(N, M), the layers of encoder and decoder."""
         return self.run.spec.model.encoder_layers, self.run.spec.model.decoder_layers
 
-    def facts(self) -> dict[str, Any]:
-        """The columns with which every frame begins."""
+    def facts(self, *of_outcome: str) -> dict[str, Any]:
+        """The columns with which every frame begins, and these numbers of the outcome."""
         spec = self.run.spec
         return {
             "run": self.run.run_id,
@@ -161,6 +161,7 @@ class Shown:
             "decoder_layers": spec.model.decoder_layers,
             "seed": spec.seed,
             "outcome": self.run.outcome.word,
+            **{name: getattr(self.run.outcome, name) for name in of_outcome},
         }
 
 

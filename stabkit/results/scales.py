@@ -58,14 +58,12 @@ def frame(runs: Sequence[Run]) -> pd.DataFrame:
         crossing, encoder, decoder = theorem.sums(run, 1) or (math.nan, math.nan, math.nan)
         rows.append(
             {
-                **each.facts(),
+                **each.facts("unigram_loss", "validation_loss"),
                 "condition": condition.text,
                 "alpha_scale": a,
                 "beta_scale": b,
                 "width": run.spec.model.hidden,
                 "lr": run.spec.train.lr,
-                "unigram_loss": run.outcome.unigram_loss,
-                "validation_loss": run.outcome.validation_loss,
                 "update_first": chain(run, "update_first"),
                 "ln_input_growth": chain(run, "ln_input_growth"),
                 "gradient_ratio_lowest": chain(run, "gradient_ratio_lowest"),

@@ -62,13 +62,10 @@ def frame(runs: Sequence[Run]) -> pd.DataFrame:
         order = condition_order(held)
         own_rows = [
             {
-                **each.facts(),
+                **each.facts("steps", "unigram_loss", "validation_loss"),
                 "condition": condition.text,
                 "axis": axis.name,
                 "value": _value(each.run.spec, axis),
-                "steps": each.run.outcome.steps,
-                "unigram_loss": each.run.outcome.unigram_loss,
-                "validation_loss": each.run.outcome.validation_loss,
             }
             for each, condition in zip(members, conditions(held), strict=True)
         ]

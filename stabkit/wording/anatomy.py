@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from typing import TypedDict
 
-from stabkit.results.own.cell import ModelCell, sublayer_counts
+from stabkit.results.own.cell import Facts, ModelCell, sublayer_counts
 from stabkit.words import listed, plain
 
 
@@ -26,20 +27,22 @@ def anatomy(cells: Sequence[ModelCell]) -> list[FoundJson]:
     """What was found at each depth: stacks, sub-layers by kind."""
     rows: dict[int | None, FoundJson] = {}
     for cell in cells:
-        kinds: dict[str, int] = {}
-        for sublayer in cell.facts.sublayers:
-            kinds[sublayer.kind] = kinds.get(sublayer.kind, 0) + 1
         row: FoundJson = {
             "depth": str(cell.facts.depth or "–"),
             "model": plain(cell.facts.model),
             "parameters": f"{cell.facts.parameters:,}",
             "stacks": ", ".join(cell.stacks),
             "found": plain(cell.facts.how),
-            "kinds": listed(*(f"{count} {kind}" for kind, count in kinds.items())),
+            "kinds": kinds(cell.facts),
             "span": plain(f"{cell.facts.sublayers[0].both_names} … {cell.facts.sublayers[-1].both_names}"),
         }
         rows.setdefault(cell.facts.depth, row)
     return list(rows.values())
+
+
+def kinds(facts: Facts) -> str:
+    """`6 self, 6 ffn`."""
+    return listed(*(f"{count} {kind}" for kind, count in Counter(one.kind for one in facts.sublayers).items()))
 
 
 def notes(cells: Sequence[ModelCell]) -> list[str]:
@@ -64,8 +67,5 @@ def uneven(cells: Sequence[ModelCell]) -> str:
         return ""
     (a, few), (b, many) = pairs[0], pairs[-1]
     off = any(abs(n - few - (many - few) / (b - a) * (depth - a)) > 0.5 for depth, n in pairs)
-    return (
-        f"the number of sub-layers is not linear in the depth: {', '.join(f'{n} at {depth}' for depth, n in pairs)}"
-        if off
-        else ""
-    )
+    counts = ", ".join(f"{n} at {depth}" for depth, n in pairs)
+    return f"the number of sub-layers is not linear in the depth: {counts}" if off else ""

@@ -14,7 +14,7 @@ from stabkit.claims.base import (
     MOST_RUNS,
     MUCH,
     Claim,
-    ClaimPart,
+    Spot,
     Tell,
     Threshold,
     at_least,
@@ -40,8 +40,8 @@ BOUNDED = at_most(
 SHARE: dict[str, Any] = {"scale": "share", "tell": Tell()}
 NATS: dict[str, Any] = {"scale": "difference", "tell": nats}
 LINEARLY, NOT_EXPONENTIALLY = (
-    ClaimPart("linearly", "linearly"),
-    ClaimPart("not-exponentially", "not exponentially"),
+    Spot("linearly", "linearly"),
+    Spot("not-exponentially", "not exponentially"),
 )
 
 
@@ -65,12 +65,12 @@ def each_part(*finds: Find) -> Find:
     return lambda runs: [measurement for find in finds for measurement in find(runs)]
 
 
-def than(method: str) -> ClaimPart:
+def than(method: str) -> Spot:
     """`than Pre-LN’s`: the part of a claim that compares with this method."""
-    return ClaimPart(method, f"than {label(method, {})}’s")
+    return Spot(method, f"than {label(method, {})}’s")
 
 
-def peri_grows(part: ClaimPart, number: Callable[[Profile], float], limit: Threshold) -> Find:
+def peri_grows(part: Spot, number: Callable[[Profile], float], limit: Threshold) -> Find:
     """How the variance of Peri-LN's states grows over depth: a number and a limit for a part of the claim."""
     return deep(number, "peri-ln", part=lambda cell: part, threshold=limit, beside=lambda cell: part.text)
 
@@ -83,7 +83,7 @@ def more_even(other: str) -> Find:
 def mixing(start: str) -> Find:
     """The largest gain of mHC's mixings, whose paper does not say where they start; each start is a part."""
     words = start.partition("=")[2]
-    part = ClaimPart(start, f"from the {words} start" if words else "from ¼ everywhere")
+    part = Spot(start, f"from the {words} start" if words else "from ¼ everywhere")
     return deep(lambda seen: seen.mixing, start, part=lambda cell: part, beside=lambda cell: part.text)
 
 

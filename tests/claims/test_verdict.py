@@ -14,10 +14,10 @@ from stabkit.claims import EVERY, verdict
 from stabkit.claims.base import (
     MOST_RUNS,
     Claim,
-    ClaimPart,
     Finding,
     Measurement,
     Scale,
+    Spot,
     Tell,
     at_depth,
     at_least,
@@ -128,7 +128,7 @@ def test_holding_and_failing_places_alone_decide_the_whole() -> None:
 
 
 def test_a_sentence_of_several_parts_holds_when_each_was_tested() -> None:
-    a, b = ClaimPart("a", "first"), ClaimPart("b", "second")
+    a, b = Spot("a", "first"), Spot("b", "second")
     first, second = at(9, 9, part=a), at(9, 9, part=b)
     assert judged(first, parts=(a, b)).verdict == "undecided"
     assert judged(first, parts=(a, b)).reason == "not tested: second"

@@ -67,7 +67,7 @@ def test_a_note_with_the_sign_of_a_mark_names_it(figure: Picture[Any]) -> None:
 
 
 MARKS: tuple[Mark, ...] = ("diverged", "stuck", "band")
-WITHOUT = ("findings", "spans")
+WITHOUT = ("findings",)
 """Files that say what pictures of their room show, and hold none."""
 
 

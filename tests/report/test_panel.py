@@ -20,7 +20,7 @@ def test_a_runs_curves_begin_and_end_where_its_records_do() -> None:
     assert update.words.endswith("logarithmic") and "layer 1 to" in gradient.words
     heights = [float(point.split(",")[1]) for point in update.points.split()]
     assert min(heights) >= 0 and len(heights) <= panel.MOST_POINTS
-    assert math.isclose(max(heights), panel.HEIGHT - panel.MARGIN), "the least value stands at the bottom"
+    assert math.isclose(max(heights), panel.OF_RUN[1] - panel.OF_RUN[2]), "the least value stands at the bottom"
 
 
 def test_a_run_without_records_says_so() -> None:

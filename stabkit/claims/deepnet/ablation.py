@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from stabkit.claims.base import (
     Claim,
-    ClaimPart,
     Measurement,
     Spot,
     Tell,
@@ -24,7 +24,7 @@ from stabkit.claims.base import (
     nats_claim,
     share_claim,
 )
-from stabkit.claims.evidence import COLD, JUDGED, MARGIN, Find, depth_of, fails, measured, too_short
+from stabkit.claims.evidence import COLD, JUDGED, MARGIN, Find, depth_of, fails, loss, measured, too_short
 from stabkit.methods import variant
 from stabkit.results import border as borders
 from stabkit.results import scales
@@ -39,7 +39,7 @@ FEW = 3
 Change = tuple[float, float, str]
 """Factors on α and β, and the constant that is dropped."""
 PUBLISHED: Change = (1.0, 1.0, "")
-OVER_ALPHA, OVER_BETA = ClaimPart("alpha", "α"), ClaimPart("beta", "β")
+OVER_ALPHA, OVER_BETA = Spot("alpha", "α"), Spot("beta", "β")
 
 
 def _planes(runs: Sequence[Run]) -> Iterator[tuple[Spot, str, dict[Change, dict[int, Run]]]]:
@@ -55,48 +55,44 @@ def _planes(runs: Sequence[Run]) -> Iterator[tuple[Spot, str, dict[Change, dict[
         yield where, apart.text, by
 
 
+def _compared(runs: Sequence[Run], change: Change) -> Iterator[tuple[Spot, str, dict[int, Run], dict[int, Run]]]:
+    """(where, apart, DeepNorm's runs, the changed ones) by the seeds in which the method itself trains and the changed
+    one was judged; nothing where there is none."""
+    for where, apart, by in _planes(runs):
+        base, other = by.get(PUBLISHED, {}), by.get(change, {})
+        seeds = [
+            seed
+            for seed in sorted(set(base) & set(other))
+            if base[seed].outcome.word == "trains" and other[seed].outcome.word in JUDGED
+        ]
+        if seeds:
+            yield where, apart, {seed: base[seed] for seed in seeds}, {seed: other[seed] for seed in seeds}
+
+
 def without(dropped: str) -> Find:
     """Whether DeepNorm without one of its constants fails where DeepNorm itself trains, seed by seed."""
 
-    def find(runs: Sequence[Run]) -> list[Measurement]:
-        measurements = []
-        for where, apart, by in _planes(runs):
-            base, other = by.get(PUBLISHED, {}), by.get((1.0, 1.0, f"{dropped}=one"), {})
-            if seeds := _compared(base, other):
-                values = {seed: float(fails(other[seed])) for seed in seeds}
-                kept = [seed for seed in seeds if not values[seed]]
-                more = [other[seed].outcome.validation_loss - base[seed].outcome.validation_loss for seed in kept]
-                run, told = base[seeds[0]], _outcomes(other, seeds)
-                if kept:
-                    apart_by = statistics.median(more)
-                    side = f"{short(abs(apart_by))} nats {'above' if apart_by > 0 else 'below'} DeepNorm"
-                    told = listed(told, f"what trains ends {side}")
-                beyond = _cold(other, seeds)
-                measurements.append(measured([run], values, where, apart=apart, beside=told, beyond=beyond))
-        return measurements
+    def find(runs: Sequence[Run]) -> Iterator[Measurement]:
+        for where, apart, base, other in _compared(runs, (1.0, 1.0, f"{dropped}=one")):
+            values, told = {seed: float(fails(run)) for seed, run in other.items()}, _outcomes(other)
+            if more := [loss(other[seed]) - loss(run) for seed, run in base.items() if not values[seed]]:
+                apart_by = statistics.median(more)
+                side = f"{short(abs(apart_by))} nats {'above' if apart_by > 0 else 'below'} DeepNorm"
+                told = listed(told, f"what trains ends {side}")
+            yield measured([*base.values()][:1], values, where, apart=apart, beside=told, beyond=_cold(other))
 
     return find
 
 
-def _compared(base: Mapping[int, Run], other: Mapping[int, Run]) -> list[int]:
-    """The seeds in which the method itself trains and the changed one was judged."""
-    return [
-        seed
-        for seed in sorted(set(base) & set(other))
-        if base[seed].outcome.word == "trains" and other[seed].outcome.word in JUDGED
-    ]
-
-
-def _cold(runs: Mapping[int, Run], seeds: Sequence[int]) -> str:
+def _cold(runs: Mapping[int, Run]) -> str:
     """Why a failure without warm-up decides nothing; "" where none is one."""
-    return COLD if any(fails(runs[seed]) and runs[seed].spec.train.warmup == 0 for seed in seeds) else ""
+    return COLD if any(fails(run) and run.spec.train.warmup == 0 for run in runs.values()) else ""
 
 
-def _outcomes(runs: Mapping[int, Run], seeds: Sequence[int]) -> str:
+def _outcomes(runs: Mapping[int, Run]) -> str:
     """`2 stuck, 1 trains`, `3 train`."""
-    words = [runs[seed].outcome.word for seed in seeds]
     many = {"trains": "train"}
-    counts = {word: words.count(word) for word in words}
+    counts = Counter(run.outcome.word for run in runs.values())
     return ", ".join(f"{count} {many.get(word, word) if count > 1 else word}" for word, count in counts.items())
 
 
@@ -104,49 +100,35 @@ def _changed(
     alpha: float = 1.0,
     beta: float = 1.0,
     dropped: str = "",
-    parts: Sequence[tuple[ClaimPart | None, Threshold | None]] = ((None, None),),
+    parts: Sequence[tuple[Spot | None, Threshold | None]] = ((None, None),),
     quality: bool = False,
 ) -> Find:
     """Nats by which a changed method ends above the method itself, by seed; where it fails, infinitely many. Which of
     two that train is better in the end (`quality`), short runs cannot say, nor runs without warm-up how one without a
     constant fares in the paper."""
 
-    def find(runs: Sequence[Run]) -> list[Measurement]:
-        measurements = []
-        for where, apart, by in _planes(runs):
-            base = by.get(PUBLISHED, {})
-            other = by.get((alpha, beta, f"{dropped}=one" if dropped else ""), {})
-            seeds = _compared(base, other)
-            values = {seed: _above(other[seed], base[seed]) for seed in seeds}
+    def find(runs: Sequence[Run]) -> Iterator[Measurement]:
+        for where, apart, base, other in _compared(runs, (alpha, beta, f"{dropped}=one" if dropped else "")):
+            values, first = {seed: _above(run, base[seed]) for seed, run in other.items()}, [*base.values()][:1]
+            early = too_short([first[0].spec]) if quality and not all(map(fails, other.values())) else ""
+            more: dict[str, Any] = {
+                "apart": apart,
+                "beside": _outcomes(other),
+                "beyond": early or (_cold(other) if dropped else ""),
+            }
             for part, threshold in parts:
-                if values:
-                    run, told = base[seeds[0]], _outcomes(other, seeds)
-                    early = too_short([run.spec]) if quality and not all(fails(other[seed]) for seed in seeds) else ""
-                    measurements.append(
-                        measured(
-                            [run],
-                            values,
-                            where,
-                            apart=apart,
-                            beside=told,
-                            threshold=threshold,
-                            part=part,
-                            beyond=early or (_cold(other, seeds) if dropped else ""),
-                        )
-                    )
-        return measurements
+                yield measured(first, values, where, part=part, threshold=threshold, **more)
 
     return find
 
 
 def _above(changed: Run, base: Run) -> float:
-    more = changed.outcome.validation_loss - base.outcome.validation_loss
+    more = loss(changed) - loss(base)
     return more if math.isfinite(more) and not fails(changed) else math.inf
 
 
-def top_gradient(runs: Sequence[Run]) -> list[Measurement]:
+def top_gradient(runs: Sequence[Run]) -> Iterator[Measurement]:
     """The log-log slope of the top sub-layer's weights' gradient at step 0 over α, and over β, seed by seed."""
-    measurements = []
     for where, apart, by in _planes(runs):
         for axis, (part, expected) in enumerate(((OVER_ALPHA, -1.0), (OVER_BETA, 1.0))):
             line: dict[int, list[tuple[float, float]]] = {}
@@ -162,8 +144,7 @@ def top_gradient(runs: Sequence[Run]) -> list[Measurement]:
             if values:
                 first = next(iter(by.get(PUBLISHED, next(iter(by.values()))).values()))
                 over = Spot(f"over-{part.key}", f"over {part.text}")
-                measurements.append(measured([first], values, where, over, apart=apart, part=part))
-    return measurements
+                yield measured([first], values, where, over, apart=apart, part=part)
 
 
 def _top(run: Run) -> float:
@@ -173,19 +154,16 @@ def _top(run: Run) -> float:
     return float(table.at(site)[0]) if table is not None and site in table.sites else math.nan
 
 
-def follows(runs: Sequence[Run]) -> list[Measurement]:
+def follows(runs: Sequence[Run]) -> Iterator[Measurement]:
     """Does ‖ΔF‖ rise with the theorem's sum over the factors?"""
-    measurements = []
     for name, group in scales.groups(scales.frame(runs)):
         beside = f"log-log slope {borders.slope(group):.2f} over {len(group)} runs"
-        measurements.append(_of_plane(name, runs, group["run"].iloc[0], borders.follows(group), beside=beside))
-    return measurements
+        yield _of_plane(name, runs, group["run"].iloc[0], borders.follows(group), beside=beside)
 
 
-def parted(runs: Sequence[Run]) -> list[Measurement]:
+def parted(runs: Sequence[Run]) -> Iterator[Measurement]:
     """Of failing and of training runs, the mean share on their side of a level of the theorem's sum that the runs at
     all other factors give; Wilson's intervals on either side."""
-    measurements = []
     for name, group in scales.groups(scales.frame(runs)):
         words = group["outcome"]
         kinds = [int(words.isin(kind).sum()) for kind in (("stuck", "diverged"), ("trains",))]
@@ -196,18 +174,15 @@ def parted(runs: Sequence[Run]) -> list[Measurement]:
         intervals = [wilson(right / count, count) for right, count in sides]
         low, high = (sum(ends) / 2 for ends in zip(*intervals, strict=True))
         few = f"{min(kinds)} of {sum(kinds)} runs {'fail' if kinds[0] < kinds[1] else 'train'}: no level to fit"
-        measurements.append(
-            _of_plane(
-                name,
-                runs,
-                group["run"].iloc[0],
-                dict.fromkeys(map(int, group["seed"].unique()), sum(right / count for right, count in sides) / 2),
-                beside=f"{border or 'no level'} right{borders.beside(group)}",
-                interval=(low, high),
-                beyond=few if min(kinds) < FEW else "",
-            )
+        yield _of_plane(
+            name,
+            runs,
+            group["run"].iloc[0],
+            dict.fromkeys(map(int, group["seed"].unique()), sum(right / count for right, count in sides) / 2),
+            beside=f"{border or 'no level'} right{borders.beside(group)}",
+            interval=(low, high),
+            beyond=few if min(kinds) < FEW else "",
         )
-    return measurements
 
 
 def _of_plane(name: str, runs: Sequence[Run], run_id: str, values: dict[int, float], **more: Any) -> Measurement:
@@ -218,7 +193,7 @@ def _of_plane(name: str, runs: Sequence[Run], run_id: str, values: dict[int, flo
 UNSTABLE = at_least(0.5, "stabkit's choice: half a nat, or it fails")
 WORSE = at_least(MARGIN, "stabkit's choice: a twentieth of a nat, runs of one seed compared")
 SLIGHT = at_most(0.3, "stabkit's choice: “slightly” is at most 0.3 nats")
-IS_WORSE, SLIGHTLY = ClaimPart("worse", "worse"), ClaimPart("slightly", "slightly")
+IS_WORSE, SLIGHTLY = Spot("worse", "worse"), Spot("slightly", "slightly")
 ABLATE = "stabkit ablate --seeds 0..4"
 DROP = f"{ABLATE} --drop deepnorm,init"
 NOTE = "(a sentence may hold at one rate and not at another: each rate is judged separately)"
@@ -292,7 +267,6 @@ CLAIMS: tuple[Claim, ...] = (
         "sub-layer's weights at step 0 (without the norm's gain and bias, which lie behind the sum), distance from −1 "
         "(1)",
         threshold=at_most(0.25, "stabkit's choice: a quarter of the power"),
-        scale="difference",
         tell=Tell(unit="away"),
         find=top_gradient,
         needs="DeepNorm at three factors on α and on β",
@@ -308,7 +282,6 @@ CLAIMS: tuple[Claim, ...] = (
         test="α and β scaled: rank correlation of ‖ΔF‖ after update 1 with the theorem's sum, over runs below half "
         "of √(2d)",
         threshold=at_least(0.8, "stabkit's choice: a clear order"),
-        scale="difference",
         tell=Tell(lambda value: f"rank correlation {value:.3f}"),
         find=follows,
         needs="five pairs of factors on α and β",
@@ -324,7 +297,6 @@ CLAIMS: tuple[Claim, ...] = (
         test="α and β scaled: share of runs on the right side of a level of the theorem's sum, fitted on the runs at "
         "all other factors; mean of failing and training runs; for comparison β/α alone and the measured ‖ΔF‖",
         threshold=at_least(0.75, "stabkit's choice: three in four, with 95 % intervals on both sides"),
-        scale="difference",
         tell=Tell(lambda value: f"{value:.0%}"),
         find=parted,
         needs="five pairs of factors on α and β, some that fail and some that train",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -15,7 +15,6 @@ from stabkit.claims.base import (
     UNWARMED,
     WARMED,
     Claim,
-    ClaimPart,
     Measurement,
     Spot,
     Tell,
@@ -47,8 +46,8 @@ from stabkit.results.run import Run
 from stabkit.results.sites import main_sites
 from stabkit.words import short
 
-BEGAN = ClaimPart("start", "before any update")
-FALL = ClaimPart("fall", "fall after the explosion")
+BEGAN = Spot("start", "before any update")
+FALL = Spot("fall", "fall after the explosion")
 FOLLOWED = 100
 """stabkit's choice: updates from which on what has not become large is not large."""
 LARGER = 1.25
@@ -124,34 +123,30 @@ def _where_lost(number: Number, run: Run) -> float:
     return number(run) if lowest_ratio(run) < VANISHED else math.nan
 
 
-def order(runs: Sequence[Run]) -> list[Measurement]:
+def order(runs: Sequence[Run]) -> Iterator[Measurement]:
     """Of the runs that have lost their gradient at their lowest: its ratio before any update, and how far it falls
     once the update has exploded."""
-    measurements = []
     for cell in cells(runs):
         if cell.decoder_layers >= DEEP and cell.warmup == 0:
             for part, number, limit in ((BEGAN, start, at_least(VANISHED, GONE)), (FALL, fall_after, TEN_FOLD)):
                 values = cell.values(P, partial(_where_lost, number))
                 when = Spot(part.key, part.text)
-                measurements.append(cell.measured(values, P, when=when, part=part, threshold=limit))
-    return measurements
+                yield cell.measured(values, P, when=when, part=part, threshold=limit)
 
 
-def last_layer(runs: Sequence[Run]) -> list[Measurement]:
+def last_layer(runs: Sequence[Run]) -> Iterator[Measurement]:
     def top(run: Run) -> str:
         return output_layers(run.spec)[-1]
 
     def first(run: Run) -> float:
         return at("grad_norm", top(run), 0)(run)
 
-    measurements = []
     for cell in cells(runs):
         if cell.warmup == 0:
             values, when = cell.ratio(INIT, P, mean_over("grad_norm", top, *WINDOW)), Spot("later", LATER)
             if not any(map(math.isfinite, values.values())):  # shorter runs
                 values, when = cell.ratio(INIT, P, first), Spot("step-0", "step 0")
-            measurements.append(cell.measured(values, INIT, P, when=when))
-    return measurements
+            yield cell.measured(values, INIT, P, when=when)
 
 
 CLAIMS: tuple[Claim, ...] = (

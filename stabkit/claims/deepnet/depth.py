@@ -9,7 +9,7 @@ measured at θ₀: both projections times 0.25 and times 4, by which the logits 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from stabkit.claims.base import (
     UNWARMED,
@@ -45,9 +45,8 @@ def excess_below_top(run: Run) -> float:
     return max(shares, default=math.nan)
 
 
-def encoder_or_decoder(runs: Sequence[Run]) -> list[Measurement]:
+def encoder_or_decoder(runs: Sequence[Run]) -> Iterator[Measurement]:
     """‖ΔF‖ after update 1 of an encoder-decoder over that of its encoder alone, of Post-LN without warm-up."""
-    measurements = []
     every = [cell for cell in cells(runs) if cell.warmup == 0 and P in cell.runs]
     for cell in every:
         if cell.encoder_layers == cell.decoder_layers:
@@ -59,8 +58,7 @@ def encoder_or_decoder(runs: Sequence[Run]) -> list[Measurement]:
                     number = at("update", "state", 1)
                     ours, theirs = cell.values(P, number), other.values(P, number)
                     values = {seed: over(ours[seed], theirs[seed]) for seed in ours if seed in theirs}
-                    measurements.append(cell.measured(values, P, beside=f"against {other.where}"))
-    return measurements
+                    yield cell.measured(values, P, beside=f"against {other.where}")
 
 
 def attention(run: Run) -> float:
@@ -72,16 +70,14 @@ def attention(run: Run) -> float:
     return float(table.values[0, is_attention].mean()) if any(is_attention) else math.nan
 
 
-def attention_sizes(runs: Sequence[Run]) -> list[Measurement]:
+def attention_sizes(runs: Sequence[Run]) -> Iterator[Measurement]:
     """By how much the size changes, up or down, with each of the factors."""
-    measurements = []
     for cell in cells(runs):
         for factor in FACTORS:
             scaled = f"{P}:query_key={factor}"
             ratios = {seed: max(r, 1 / r) for seed, r in cell.ratio(scaled, P, attention).items() if r > 0}
             if ratios:
-                measurements.append(cell.measured(ratios, scaled, P, when=Spot(f"times-{factor}", f"{factor} ×")))
-    return measurements
+                yield cell.measured(ratios, scaled, P, when=Spot(f"times-{factor}", f"{factor} ×"))
 
 
 CLAIMS: tuple[Claim, ...] = (

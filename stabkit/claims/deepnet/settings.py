@@ -59,22 +59,21 @@ def _axes(runs: Sequence[Run]) -> Iterator[tuple[str, str, pd.DataFrame]]:
         yield str(axis), str(condition), rows
 
 
-def largest(runs: Sequence[Run]) -> list[Measurement]:
+def largest(runs: Sequence[Run]) -> Iterator[Measurement]:
     """What became of DeepNorm at the largest value of every axis."""
-    by, measurements = {run.run_id: run for run in runs}, []
+    by = {run.run_id: run for run in runs}
     for axis, condition, rows in _axes(runs):
         top = [by[run] for run in rows.loc[rows["value"] == rows["value"].max(), "run"]]
         if all(run.outcome.word in JUDGED for run in top):
             values = {run.spec.seed: float(trains(run)) for run in top}
             top_value = f"{rows['value'].max():g}"
             where = depth_of(top[0]), Spot(f"{axis}-{top_value}", settings.phrase(axis, top_value))
-            measurements.append(measured(top, values, *where, apart=condition))
-    return measurements
+            yield measured(top, values, *where, apart=condition)
 
 
-def larger(runs: Sequence[Run]) -> list[Measurement]:
+def larger(runs: Sequence[Run]) -> Iterator[Measurement]:
     """DeepNorm's loss at the smallest value of every axis less that at the largest, after equally many updates."""
-    by, measurements = {run.run_id: run for run in runs}, []
+    by = {run.run_id: run for run in runs}
     for axis, condition, rows in _axes(runs):
         ends = []
         for value in (rows["value"].max(), rows["value"].min()):
@@ -90,8 +89,7 @@ def larger(runs: Sequence[Run]) -> list[Measurement]:
             top, bottom = (f"{pick:g}" for pick in (rows["value"].max(), rows["value"].min()))
             sides = Spot(f"{axis}-{top}-against-{bottom}", f"{axis} {top} against {bottom}")
             largest_runs = list(ends[0].values())
-            measurements.append(measured(largest_runs, values, depth_of(largest_runs[0]), sides, apart=condition))
-    return measurements
+            yield measured(largest_runs, values, depth_of(largest_runs[0]), sides, apart=condition)
 
 
 def _above_unigram(run: Run) -> float:
@@ -101,7 +99,7 @@ def _above_unigram(run: Run) -> float:
     return value if math.isfinite(value) else math.inf
 
 
-def tolerates(runs: Sequence[Run]) -> list[Measurement]:
+def tolerates(runs: Sequence[Run]) -> Iterator[Measurement]:
     """Whether DeepNorm trains and a baseline fails at the least rate at which one of the two fails in every seed, where
     both train at a smaller one, or the baseline at none; rates that neither fails at say nothing."""
     rates: dict[tuple[tuple[int, int], Condition], dict[float, ClaimCell]] = {}
@@ -109,7 +107,6 @@ def tolerates(runs: Sequence[Run]) -> list[Measurement]:
         for cell in cells(members):
             lr = next(iter(next(iter(cell.runs.values())).values())).spec.train.lr
             rates.setdefault((cell.depth, cell.condition.but("train.lr", None)), {})[lr] = cell
-    measurements = []
     for (depth, _), by in rates.items():
         for method in BASELINES if 0 in depth else ():
             ever = any(any(cell.share(_first_trains, method, D).values()) for cell in by.values())
@@ -120,10 +117,9 @@ def tolerates(runs: Sequence[Run]) -> list[Measurement]:
                 if told and sides[0] and not (any(sides[0]) and any(sides[1])):
                     values = cell.share(lambda ours, theirs: trains(theirs) and not trains(ours), method, D)
                     when = Spot(f"against-{method}-at-{lr:g}", f"against {cell.label(method)} at lr {lr:g}")
-                    measurements.append(cell.measured(values, method, D, when=when))
+                    yield cell.measured(values, method, D, when=when)
                     break
                 both_train = both_train or bool(sides[0]) and all(sides[0]) and all(sides[1])
-    return measurements
 
 
 def _first_trains(run: Run, other: Run) -> bool:
@@ -142,7 +138,6 @@ CLAIMS: tuple[Claim, ...] = (
         weight="central",
         test=f"how much lower DeepNorm's validation loss is at each depth than at the next shallower one; {LONG}",
         threshold=at_least(0.0, "the paper says better"),
-        scale="difference",
         tell=gained,
         find=deeper,
         needs="DeepNorm at two depths or more that trains",
@@ -183,7 +178,6 @@ CLAIMS: tuple[Claim, ...] = (
         test="DeepNorm at each setting's smallest value minus at its largest, equal updates: validation loss above the "
         "same text's unigram loss",
         threshold=at_least(MARGIN, "stabkit's choice: a twentieth of a nat, runs of one seed compared"),
-        scale="difference",
         tell=gained,
         find=larger,
         needs="DeepNorm at two learning rates, batch sizes or widths, long enough to judge",

@@ -10,7 +10,7 @@ curvature judges, which no convex bowl scores; the roughness Σ|Δ²L|/Σ|ΔL|, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from statistics import fmean, median
 
 from stabkit.claims.base import UNWARMED, Claim, Measurement, Spot, at_depth, at_least, at_most, points, share_claim
@@ -24,7 +24,7 @@ from stabkit.surface import roughness
 from stabkit.words import percent, short
 
 P, D = "post-ln", "deepnorm"
-Find = Callable[[Landscape], list[Measurement]]
+Find = Callable[[Landscape], Iterable[Measurement]]
 Planes = dict[tuple[int, int], dict[str, dict[int, list[PlacedSurface]]]]
 """{depth: {method: {seed: surfaces}}}"""
 DEPTHS = "stabkit landscape --depths 6,18,50 --path hao"
@@ -71,8 +71,7 @@ def smoother(has_own: bool) -> Find:
     """Post-LN's share of negative curvature less DeepNorm's, by each one's own directions or by one method's for
     both."""
 
-    def find(drawn: Landscape) -> list[Measurement]:
-        measurements = []
+    def find(drawn: Landscape) -> Iterator[Measurement]:
         for ruler, planes in _cuts(drawn):
             for shape, by in planes.items():
                 if ruler.own == has_own and P in by and D in by:
@@ -82,8 +81,7 @@ def smoother(has_own: bool) -> Find:
                     name = f"{count} directions" if count > 1 else "one direction"
                     beside = f"{_roughness_text(ours)} against {_roughness_text(theirs)}, {name}"
                     donor = [] if has_own else [Spot(f"directions-of-{ruler.donor}", ruler.text)]
-                    measurements.append(measured(_runs(ours), known(by_seed), at_depth(*shape), *donor, beside=beside))
-        return measurements
+                    yield measured(_runs(ours), known(by_seed), at_depth(*shape), *donor, beside=beside)
 
     return find
 
@@ -108,13 +106,12 @@ def over_depths(method: str, number_of: Callable[[list[float]], float]) -> Find:
     return find
 
 
-def local_optimum(drawn: Landscape) -> list[Measurement]:
+def local_optimum(drawn: Landscape) -> Iterator[Measurement]:
     """Is Post-LN stuck by the rule of all pages where DeepNorm trains, at the runs whose surfaces are drawn?"""
     held: dict[tuple[int, int], dict[int, dict[str, Run]]] = {}
     for seen in drawn.placed("surface"):
         by_seed = held.setdefault(seen.shown.shape, {}).setdefault(seen.shown.run.spec.seed, {})
         by_seed[seen.shown.variant] = seen.shown.run
-    measurements = []
     for shape, by in held.items():
         values, parts, runs = {}, [], []
         for seed, pair in sorted(by.items()):
@@ -129,8 +126,7 @@ def local_optimum(drawn: Landscape) -> list[Measurement]:
                 )
                 runs.append(pair[P])
         if runs:
-            measurements.append(measured(runs, values, at_depth(*shape), beside="; ".join(parts)))
-    return measurements
+            yield measured(runs, values, at_depth(*shape), beside="; ".join(parts))
 
 
 MUCH = at_least(
@@ -148,7 +144,6 @@ CLAIMS: tuple[Claim, ...] = (
         test="share of negative curvature of cuts along each method's own filter-normalised directions, the papers' "
         "normalisation: Post-LN's minus DeepNorm's",
         threshold=MUCH,
-        scale="difference",
         tell=points,
         find=smoother(has_own=True),
         spread={UNWARMED: {"18x18": 0.04082}},
@@ -163,7 +158,6 @@ CLAIMS: tuple[Claim, ...] = (
         weight="ours",
         test="share of negative curvature of cuts along the same absolute directions: Post-LN's minus DeepNorm's",
         threshold=MUCH,
-        scale="difference",
         tell=points,
         find=smoother(has_own=False),
         spread={UNWARMED: {"18x18/directions-of-deepnorm": 0, "18x18/directions-of-post-ln": 0.06939}},
@@ -179,7 +173,6 @@ CLAIMS: tuple[Claim, ...] = (
         test="share of negative curvature in the plane of the path: Post-LN's at the deepest model minus that at the "
         "shallowest",
         threshold=at_least(0.05, DIRECTION),
-        scale="difference",
         tell=points,
         find=over_depths(P, lambda values: values[-1] - values[0]),
         needs="surfaces of Post-LN along its path at two depths",
@@ -194,7 +187,6 @@ CLAIMS: tuple[Claim, ...] = (
         test="share of negative curvature in the plane of the path: DeepNorm's highest minus its lowest, over the "
         "depths",
         threshold=at_most(0.05, DIRECTION),
-        scale="difference",
         tell=points,
         find=over_depths(D, lambda values: max(values) - min(values)),
         needs="surfaces of DeepNorm along its path at two depths",

@@ -9,7 +9,7 @@ after some hundred updates is not the paper's: what holds is the pattern or noth
 
 from __future__ import annotations
 
-from stabkit.claims.base import UNWARMED, Claim, ClaimPart, Weight, share_claim
+from stabkit.claims.base import UNWARMED, Claim, Spot, Weight, share_claim
 from stabkit.claims.evidence import ClaimCell, Find, cold, fails, fates, over_cells, trains
 from stabkit.methods import label
 from stabkit.words import several
@@ -49,9 +49,9 @@ def _undecidable(cell: ClaimCell, method: str, good: bool) -> str:
     return HALF if method == "rezero" and not good else cold(cell, method)
 
 
-def _depth(layers: int) -> ClaimPart:
+def _depth(layers: int) -> Spot:
     """`18L`: a column of the table."""
-    return ClaimPart(f"{layers}L", f"{layers}L")
+    return Spot(f"{layers}L", f"{layers}L")
 
 
 def _sentence(method: str, pattern: str) -> str:

@@ -7,7 +7,7 @@ warm-up and at updates 1, 16 and 50 without, where all that moves is near √(2d
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -84,15 +84,13 @@ def _lines(runs: Sequence[Run]) -> list[tuple[str, list[Run], dict[str, depth_fi
     return rows
 
 
-def growth(runs: Sequence[Run]) -> list[Measurement]:
-    measurements = []
+def growth(runs: Sequence[Run]) -> Iterator[Measurement]:
     for apart, members, lines in _lines(runs):
         if P in lines and D in lines:
             ours, theirs = lines[P], lines[D]
             more = {seed: ours.seeds[seed] - max(at, 0.0) for seed, at in theirs.seeds.items() if seed in ours.seeds}
             beside = f"{power_of_n(ours.exponent)} against {power_of_n(theirs.exponent)}"
-            measurements.append(of_line(members, ours, more, apart=apart, beside=beside))
-    return measurements
+            yield of_line(members, ours, more, apart=apart, beside=beside)
 
 
 def constant(runs: Sequence[Run]) -> list[Measurement]:
@@ -103,27 +101,23 @@ def constant(runs: Sequence[Run]) -> list[Measurement]:
     ]
 
 
-def bound(runs: Sequence[Run]) -> list[Measurement]:
-    measurements = []
+def bound(runs: Sequence[Run]) -> Iterator[Measurement]:
     for apart, members, lines in _lines(runs):
         for method, line in lines.items():
             more = above_theorem(line)
             if more:
                 beside = f"{power_of_n(line.exponent)}, sum {power_of_n(line.theorem)}"
-                measurements.append(of_line(members, line, more, Spot(method, line.label), apart=apart, beside=beside))
-    return measurements
+                yield of_line(members, line, more, Spot(method, line.label), apart=apart, beside=beside)
 
 
-def smaller(runs: Sequence[Run]) -> list[Measurement]:
+def smaller(runs: Sequence[Run]) -> Iterable[Measurement]:
     step = reference_step(runs)
-    find = numbers(at("update", "state", step), P, D, where=lambda cell: cell.warmup > step)
-    return find(runs)
+    return numbers(at("update", "state", step), P, D, where=lambda cell: cell.warmup > step)(runs)
 
 
-def steadier(runs: Sequence[Run]) -> list[Measurement]:
+def steadier(runs: Sequence[Run]) -> Iterator[Measurement]:
     """Post-LN's deviation over seeds of log ‖ΔF‖ over DeepNorm's; 95 % interval by the F distribution."""
     step = reference_step(runs)
-    measurements = []
     for cell in cells(runs):
         ours, theirs = (
             [math.log(v) for v in cell.values(one, at("update", "state", step)).values() if v > 0] for one in (P, D)
@@ -134,8 +128,7 @@ def steadier(runs: Sequence[Run]) -> list[Measurement]:
             if math.isfinite(value):
                 values = dict.fromkeys(cell.seeds(P, D), value)
                 beside = f"seeds {ranges[0]} apart against {ranges[1]}"
-                measurements.append(cell.measured(values, P, D, interval=(value / apart, value * apart), beside=beside))
-    return measurements
+                yield cell.measured(values, P, D, interval=(value / apart, value * apart), beside=beside)
 
 
 def jump(run: Run) -> float:
@@ -146,9 +139,8 @@ def jump(run: Run) -> float:
     return float(selected.max() / selected.sum()) if whole else math.nan
 
 
-def relatively_small(runs: Sequence[Run]) -> list[Measurement]:
+def relatively_small(runs: Sequence[Run]) -> Iterator[Measurement]:
     """‖ΔF‖ of Post-LN over Post-LN-init's after updates 1, 16 and 50."""
-    measurements = []
     for cell in cells(runs):
         for step in (1, 16, 50) if cold_and_deep(cell) else ():
             number = at("update", "state", step)
@@ -156,20 +148,17 @@ def relatively_small(runs: Sequence[Run]) -> list[Measurement]:
             top = SATURATED * math.sqrt(2 * cell.of(INIT)[0].spec.model.hidden) if cell.of(INIT) else math.inf
             beyond = f"both are beyond {SATURATED:g} of √(2d), where all methods look alike" if low > top else ""
             values = cell.ratio(P, INIT, number)
-            measurements.append(cell.measured(values, P, INIT, when=at_update(step), beyond=beyond))
-    return measurements
+            yield cell.measured(values, P, INIT, when=at_update(step), beyond=beyond)
 
 
-def smooth_init(runs: Sequence[Run]) -> list[Measurement]:
+def smooth_init(runs: Sequence[Run]) -> Iterator[Measurement]:
     """The largest update's share of the way, Post-LN-init's over Post-LN's."""
-    measurements = []
     for cell in cells(runs):
         if cold_and_deep(cell):
             shares = [_middle(cell.values(method, jump)) for method in (INIT, P)]
             beside = f"{shares[0]} of the way in one update against {shares[1]}"
             window = Spot("updates-1-16", "updates 1–16")
-            measurements.append(cell.measured(cell.ratio(INIT, P, jump), P, INIT, when=window, beside=beside))
-    return measurements
+            yield cell.measured(cell.ratio(INIT, P, jump), P, INIT, when=window, beside=beside)
 
 
 _later = mean_over("update", lambda run: "state@step", 50, 100)
@@ -191,9 +180,8 @@ def _middle(values: Mapping[int, float]) -> str:
     return short(centre(values.values()))
 
 
-def smooth(runs: Sequence[Run]) -> list[Measurement]:
+def smooth(runs: Sequence[Run]) -> Iterator[Measurement]:
     """The largest update's share of the way, with warm-up over without."""
-    measurements = []
     for pair in warmups(runs, P):
         if pair.layers >= DEEP:
             values = ratio(pair.with_it, pair.without, jump)
@@ -201,8 +189,7 @@ def smooth(runs: Sequence[Run]) -> list[Measurement]:
             beside = f"{shares[0]} of the way in one update against {shares[1]}"
             both = [run for side in (pair.with_it, pair.without) for run in side.values()]
             place, apart = at_depth(*pair.depth), pair.apart
-            measurements.append(measured(both, values, place, apart=apart, condition=pair.condition, beside=beside))
-    return measurements
+            yield measured(both, values, place, apart=apart, condition=pair.condition, beside=beside)
 
 
 CLAIMS: tuple[Claim, ...] = (
@@ -214,7 +201,6 @@ CLAIMS: tuple[Claim, ...] = (
         test="exponents of ‖ΔF‖ ∝ N^p at update 16, over 6 to 50 layers: Post-LN's minus DeepNorm's (which "
         "counts as 0 where it falls)",
         threshold=at_least(0.25, "stabkit's choice: 1.7 times the growth over 6 to 50 layers"),
-        scale="difference",
         tell=signed,
         find=growth,
         spread={WARMED: {"6-50": 0.7275}},
@@ -254,7 +240,6 @@ CLAIMS: tuple[Claim, ...] = (
         weight="central",
         test="DeepNorm's exponent of ‖ΔF‖ ∝ N^p at update 16, over 6 to 50 layers, up or down",
         threshold=at_most(NEARLY, "stabkit's choice: N^0.25 is a factor of 1.7 over 6 to 50 layers"),
-        scale="difference",
         tell=power_of_n,
         find=constant,
         spread={WARMED: {"6-50": 0.04393}},
@@ -270,7 +255,6 @@ CLAIMS: tuple[Claim, ...] = (
         test="exponent of ‖ΔF‖ minus that of the theorem's sum over the measured ‖Δθ‖, over 6 to 50 layers (a higher "
         "exponent is evidence, not a refutation: the bound has a free constant)",
         threshold=at_most(0.1, "stabkit's choice: a factor of 1.2 over 6 to 50 layers"),
-        scale="difference",
         tell=signed,
         find=bound,
         spread={

@@ -62,7 +62,7 @@ def _table(runs: Sequence[Run], what: str, watches: Sequence[Watched]) -> tables
         return tables.translations(runs)
     if not runs:
         raise UsageError("--what runs: these are watches, which have only --what records")
-    from stabkit.report.run_table import table  # pandas
+    from stabkit.report.result import run_table
 
-    frame = table(runs)
+    frame = run_table(runs)
     return tables.ExportedTable(list(frame.columns), frame.itertuples(index=False, name=None))

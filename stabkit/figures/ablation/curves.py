@@ -16,13 +16,13 @@ import pandas as pd
 from stabkit.figures.curve_rows import curves_of
 from stabkit.figures.drawing import curves
 from stabkit.figures.drawing.curves import Curves
-from stabkit.figures.picture import Note
+from stabkit.figures.picture import Note, always
 from stabkit.methods.papers.deepnorm import TABLE_11
 from stabkit.results import points, scales, settings
 from stabkit.results.conditions import FACTS, conditions, shown
 from stabkit.results.once import once
 from stabkit.results.run import Run
-from stabkit.words import listed, short
+from stabkit.words import listed, short, some
 
 LOSS = "validation loss, nats a token"
 SCALED_COLUMNS = (*FACTS, "axis", "scale", "unigram_loss", "validation_loss")
@@ -142,8 +142,7 @@ def ends_alt(frame: pd.DataFrame) -> str:
             ["label", "depth", "condition", "axis", "value"], sort=False
         )
     ]
-    more = f"; and {len(cells) - 40} more" if len(cells) > 40 else ""
-    return f"Validation loss at the end against one setting at a time. {'; '.join(cells[:40])}{more}."
+    return f"Validation loss at the end against one setting at a time. {some(cells, 40)}."
 
 
 def _of_axes(frame: pd.DataFrame) -> pd.DataFrame:
@@ -167,12 +166,10 @@ ROBUSTNESS = curves_of(
     room="ablation",
     caption="DeepNet Fig. 7 (18L-18L on WMT-17 En-De: loss curves at larger rates, batches and widths).",
     see="The validation loss at the end, all settings but one the same; a run that diverged is a ✕.",
-    read=(
-        Note(
-            "All runs have the same number of updates, so a larger batch sees more text. Validation text is batched "
-            "like training text, so batch sizes do not use exactly the same sentences; the dashed unigram loss is "
-            "their median."
-        ),
+    read=always(
+        "All runs have the same number of updates, so a larger batch sees more text. Validation text is batched "
+        "like training text, so batch sizes do not use exactly the same sentences; the dashed unigram loss is "
+        "their median."
     ),
     columns=settings.COLUMNS,
     value="validation_loss",
@@ -210,11 +207,9 @@ def without_a_part(runs: Sequence[Run]) -> pd.DataFrame:
     rest = conditions([each.run.spec for each, _ in kept])
     rows = [
         {
-            **each.facts(),
+            **each.facts("unigram_loss", "validation_loss"),
             "condition": condition.text,
             "row": ROWS[row],
-            "unigram_loss": each.run.outcome.unigram_loss,
-            "validation_loss": each.run.outcome.validation_loss,
         }
         for (each, row), condition in zip(kept, rest, strict=True)
     ]

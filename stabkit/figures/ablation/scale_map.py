@@ -17,17 +17,18 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from stabkit.figures.drawing import lettering, style
+from stabkit.figures.drawing import style
 from stabkit.figures.drawing.palette import OUTCOME_COLOURS
-from stabkit.figures.picture import Note, Picture, RunPicture
+from stabkit.figures.picture import Picture, RunPicture, always
 from stabkit.results import points, scales
 from stabkit.results.readings import centre
 from stabkit.results.run import Run
-from stabkit.words import short
+from stabkit.words import short, some
 
 MOST_PLANES = 8
 """Planes drawn; the frame holds all."""
 CELL, HEAD, FOOT, LABEL, COLUMN_COUNT = 0.34, 0.32, 0.22, 0.2, 3
+WIDE = (style.WIDTH - 0.15) / COLUMN_COUNT
 """Inches: a cell's height, above a panel, its ticks below, their label; panels side by side."""
 
 
@@ -73,8 +74,8 @@ def alt(frame: pd.DataFrame) -> str:
         for cell in scales.cells(plane):
             loss = short(float(cell.runs["validation_loss"].median()), 3)
             parts.append(f"{name}, {cell.name}: {cell.rate}, loss {loss}")
-    more = f" and {len(parts) - 25} more" if len(parts) > 25 else ""
-    return f"Heat maps over the factors on α and β, with outcome and validation loss. {'; '.join(parts[:25])}{more}."
+    told = some(parts, 25, " and {} more")
+    return f"Heat maps over the factors on α and β, with outcome and validation loss. {told}."
 
 
 def draw(frame: pd.DataFrame) -> Figure:
@@ -87,11 +88,13 @@ def draw(frame: pd.DataFrame) -> Figure:
     figure = Figure(figsize=(style.WIDTH, tall))
     top = tall
     for (name, group), height in zip(planes, heights, strict=True):
-        figure.text(0.005, (top - 0.2) / tall, lettering.safe(name, 100), fontsize=9, fontweight="bold")
+        style.heading(figure, name, top, 100, 9)
         top -= beside - LABEL
         for place in range(len(PLANES) + 1):
             row, column = divmod(place, COLUMN_COUNT)
-            axes = _panel(figure, column, top - (row + 1) * height, height, tall)
+            axes = style.placed(
+                figure, 0.5 + column * WIDE, top - (row + 1) * height + FOOT, WIDE - 0.6, height - HEAD - FOOT
+            )
             _grid(axes, group, bottom=row == 1, left=column == 0)
             if place:
                 _numbers(axes, group, PLANES[place - 1], together)
@@ -99,14 +102,6 @@ def draw(frame: pd.DataFrame) -> Figure:
                 _outcomes(axes, group)
         top -= 2 * height + LABEL
     return figure
-
-
-def _panel(figure: Figure, column: int, bottom: float, height: float, tall: float) -> Axes:
-    width = (style.WIDTH - 0.15) / COLUMN_COUNT
-    place = (0.5 + column * width, bottom + FOOT, width - 0.6, height - HEAD - FOOT)
-    return figure.add_axes(
-        (place[0] / style.WIDTH, place[1] / tall, place[2] / style.WIDTH, place[3] / tall), facecolor="none"
-    )
 
 
 def _grid(axes: Axes, rows: pd.DataFrame, *, bottom: bool, left: bool) -> None:
@@ -172,13 +167,11 @@ PICTURE: RunPicture = Picture(
     room="ablation",
     caption="DeepNet Fig. 9 (journal version), with α and β scaled together.",
     see="Each cell is a pair of factors; 1, 1 is the method itself.",
-    read=(
-        Note(
-            "Dark is bad: a high loss, a large first update, LN inputs that grow, a gradient that vanishes "
-            "on its way down. The theorem's sum uses the measured ‖Δθ‖ of update 1, relative to the method itself. "
-            "The first update is shown because later ones saturate: ‖ΔF‖ cannot exceed 2√d, and uncorrelated "
-            "outputs are √(2d) apart, for all factors."
-        ),
+    read=always(
+        "Dark is bad: a high loss, a large first update, LN inputs that grow, a gradient that vanishes "
+        "on its way down. The theorem's sum uses the measured ‖Δθ‖ of update 1, relative to the method itself. "
+        "The first update is shown because later ones saturate: ‖ΔF‖ cannot exceed 2√d, and uncorrelated "
+        "outputs are √(2d) apart, for all factors."
     ),
     columns=scales.COLUMNS,
     value="validation_loss",

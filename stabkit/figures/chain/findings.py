@@ -1,7 +1,9 @@
-"""What the curves of runs show, as sentences: a finding where the data support one, else what is drawn."""
+"""What the curves of runs show, as sentences: of a title, a finding where the data support one, else what is drawn; of
+what stands under a picture after what a healthy one shows, from the least to the greatest curve."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,7 +19,7 @@ from stabkit.results.perturbation import laws
 from stabkit.results.readings import centre, reference_step, update_at
 from stabkit.results.run import Run
 from stabkit.spec import depth_text
-from stabkit.words import listed, several, short, updates
+from stabkit.words import listed, percent, several, short, some, updates
 
 ORIGINS: Mapping[str, tuple[str, ...]] = {"feed-forward": ("ffn",), "attention": ("self", "cross")}
 """{what stands before a norm: kinds of sub-layers}."""
@@ -212,7 +214,7 @@ def gradient_ratios(frame: pd.DataFrame) -> str:
         f"{listed(label, condition, depth)} {short(ratio, 1)}"
         for label, condition, depth, _, _, ratio in ratios(frame).itertuples(index=False)
     ]
-    return "; ".join(parts[:16]) + (f" and {len(parts) - 16} more" if len(parts) > 16 else "")
+    return some(parts, 16, " and {} more")
 
 
 def least_first_gradient(runs: Sequence[Run], frame: pd.DataFrame) -> str:
@@ -294,3 +296,71 @@ def sublayers_that_count(runs: Sequence[Run], frame: pd.DataFrame) -> str:
         f"At {depth_text(*shapes[-1])}, before training, {short(here[most])} {whose} sub-layers share the branches' "
         f"part of the output under {labels[most]}, {short(here[least])} under {labels[least]}"
     )
+
+
+PLACE = ["label", "condition", "depth"]
+
+
+def span(of: pd.Series[float], unit: str = "") -> str:
+    """`0.31 (Post-LN, 18L-18L) to 1.2 (DeepNorm, 6L-6L)` of {(label, condition, depth): number}; of equal ones one."""
+    ranked: list[tuple[float, Any]] = sorted(
+        ((float(value), key) for key, value in of.items() if not math.isnan(value)), key=lambda pair: pair[0]
+    )
+    told = [f"{short(value)}{unit} ({listed(*key)})" for value, key in dict.fromkeys((*ranked[:1], *ranked[-1:]))]
+    return " to ".join(told)
+
+
+def ends(frame: pd.DataFrame, value: str, unit: str = "") -> str:
+    """Of the last readings: the median over the seeds of each curve."""
+    last = frame.loc[frame.groupby("run")["step"].transform("max") == frame["step"]]
+    return span(last.groupby(PLACE, sort=False)[value].agg(centre), unit)
+
+
+def update(frame: pd.DataFrame) -> str:
+    told = ends(frame[frame["outcome"] != "diverged"], "update")
+    return f"‖ΔF‖ ends at {told}" if told else ""
+
+
+def ln_input(frame: pd.DataFrame) -> str:
+    grown = growth(frame).set_index(PLACE)["growth"]
+    told = span(grown.groupby(level=PLACE, sort=False).max(), " times")
+    return f"at most {told} their initial length" if told else ""
+
+
+def lengthened(frame: pd.DataFrame) -> str:
+    told = ends(frame, "relative")
+    return f"at the end {told}" if told else ""
+
+
+def gradient(frame: pd.DataFrame) -> str:
+    share = ratios(frame)
+    share = share[share["layers"] > 1]
+    told = span(share.set_index(PLACE)["ratio"].groupby(level=PLACE, sort=False).min()) if len(share) else ""
+    return f"the lowest layer's over the top layer's is {told}" if told else ""
+
+
+def validation(frame: pd.DataFrame) -> str:
+    """How many runs end below the line between training and not."""
+    last = frame.loc[frame.groupby("run")["step"].transform("max") == frame["step"]]
+    known = last[(last["unigram_loss"] > 0) & (last["outcome"] != "diverged")]
+    below = int((known["validation_loss"] < AT_UNIGRAM * known["unigram_loss"]).sum())
+    diverged = int((last["outcome"] == "diverged").sum())
+    told = f"{below} of {len(last)} runs end below {percent(AT_UNIGRAM)} of it" if len(known) else ""
+    return listed(told, f"{diverged} diverged" if diverged else "")
+
+
+def branches(frame: pd.DataFrame) -> str:
+    """At the last sub-layer, before training."""
+    last = frame.loc[frame.groupby("run")["sublayer"].transform("max") == frame["sublayer"]]
+    told = span(last.groupby(PLACE, sort=False)["branch_ratio"].agg(centre))
+    return f"at the last sub-layer {told}" if told else ""
+
+
+def top(frame: pd.DataFrame) -> str:
+    """The last layer's gradient over the depths."""
+    told = [
+        f"{when}, {span(own.groupby(PLACE, sort=False)['grad_norm'].agg(centre))}"
+        for when, own in frame.groupby("when", sort=False)
+        if not math.isnan(float(own["grad_norm"].max()))
+    ]
+    return "; ".join(told)

@@ -2,8 +2,7 @@
 ADMIN's dependency and amplification.
 
 Gradients are ‖∂L/∂θ_layer‖₂ over all parameters of a layer in the training step (probe `grad_norm`), ratios
-‖γ·G(x)‖/‖ω·x‖ (probe `branch_ratio`). A row's title, a finding, is in `findings.py`, what its curves come to in
-`spans.py`.
+‖γ·G(x)‖/‖ω·x‖ (probe `branch_ratio`). A row's title, a finding, and what its curves come to are in `findings.py`.
 """
 
 from __future__ import annotations
@@ -14,11 +13,11 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from stabkit.figures.chain import findings, spans
+from stabkit.figures.chain import findings
 from stabkit.figures.curve_rows import Rows, curves_of
 from stabkit.figures.drawing import curves
 from stabkit.figures.drawing.curves import Curves
-from stabkit.figures.picture import Note
+from stabkit.figures.picture import Note, always
 from stabkit.results import perturbation, share
 from stabkit.results.chain import LATER, START, WHENS, WINDOW
 from stabkit.results.conditions import Shown, depth_rank, output_layers, output_stack, shown
@@ -71,7 +70,7 @@ GRAD_NORM = curves_of(
     room="chain",
     caption="DeepNet Fig. 3(d) (journal version).",
     see="level, every layer learns; if it falls by decades to the left, the lower layers do not",
-    here=spans.gradient,
+    here=findings.gradient,
     read=(
         Note("Layer 1 is the lowest."),
         Note(
@@ -112,7 +111,7 @@ GRAD_START = curves_of(
     room="chain",
     caption="DeepNet Fig. 2(a) (journal version), all decoder layers.",
     see="level before any update; a fall to the left comes from wiring and initialisation alone",
-    here=spans.gradient,
+    here=findings.gradient,
     read=(Note("One training batch per seed; several seeds: median in a band.", ("band",)),),
     index="layer",
     value="grad_norm",
@@ -164,12 +163,10 @@ GRAD_LAST = curves_of(
     room="chain",
     caption="DeepNet Fig. 2(b) (journal version).",
     see="the same at every depth",
-    here=spans.top,
-    read=(
-        Note(
-            "If exploding gradients caused the instability, the unstable method's gradient would be large; the "
-            "paper finds Post-LN-init's larger. Stacks of equal depth, or one stack."
-        ),
+    here=findings.top,
+    read=always(
+        "If exploding gradients caused the instability, the unstable method's gradient would be large; the "
+        "paper finds Post-LN-init's larger. Stacks of equal depth, or one stack."
     ),
     value="grad_norm",
     columns=("layers", "when", "grad_norm"),
@@ -214,12 +211,10 @@ BRANCH_RATIO = curves_of(
     room="chain",
     caption="Very Deep Transformers (ADMIN), §3: the two terms of eq. 2. Decoder, step 0.",
     see="falls like 1/√sub-layer, so that all sub-layers count equally",
-    here=spans.branches,
-    read=(
-        Note(
-            "At 1 a branch is as long as its shortcut: each sub-layer then halves what came before. Where the ratio "
-            "falls like 1/√sub-layer, all sub-layers count equally. Thin dotted: at the last step."
-        ),
+    here=findings.branches,
+    read=always(
+        "At 1 a branch is as long as its shortcut: each sub-layer then halves what came before. Where the ratio "
+        "falls like 1/√sub-layer, all sub-layers count equally. Thin dotted: at the last step."
     ),
     index="sublayer",
     value="branch_ratio",
@@ -278,11 +273,9 @@ DEPENDENCY = curves_of(
         "How much of the output's variance each sub-layer of the decoder (or of an encoder-only model) makes; 0 is the "
         "stack's input. The deepest model."
     ),
-    read=(
-        Note(
-            "A steep rise to the right: only the last few branches count, each new one displaces the others, and "
-            "changes of the weights are amplified. Level: all branches count. A share below 10⁻⁶ is drawn there."
-        ),
+    read=always(
+        "A steep rise to the right: only the last few branches count, each new one displaces the others, and "
+        "changes of the weights are amplified. Level: all branches count. A share below 10⁻⁶ is drawn there."
     ),
     index="sublayer",
     value="share",
@@ -336,7 +329,7 @@ PERTURBATION = curves_of(
         "Every weight gets the same small change, before training. Shown: the relative change of the state after each "
         "sub-layer."
     ),
-    read=(Note("A method that amplifies weight changes here also amplifies each update of training."),),
+    read=always("A method that amplifies weight changes here also amplifies each update of training."),
     index="sublayer",
     value="perturbation",
     at_start=True,

@@ -2,7 +2,7 @@
 
 ‖ΔF‖ = mean over tokens of ‖F(x, θ_t) − F(x, θ_0)‖₂, F the final state on the probe batch (probe `update`, `state`): two
 uncorrelated outputs of a final LayerNorm are √(2d) apart. Norms are means over tokens of ‖ω·x + γ·G(x)‖₂ (probe
-`ln_input`). A row's title, a finding, is in `findings.py`, what its curves come to in `spans.py`.
+`ln_input`). A row's title, a finding, and what its curves come to are in `findings.py`.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from collections.abc import Callable
 
 import pandas as pd
 
-from stabkit.figures.chain import findings, spans
+from stabkit.figures.chain import findings
 from stabkit.figures.chain.findings import ORIGINS
 from stabkit.figures.curve_rows import Rows, by_step, curves_of
 from stabkit.figures.drawing import curves
-from stabkit.figures.picture import Note
+from stabkit.figures.picture import Note, always
 from stabkit.results import update_fit
 from stabkit.results.conditions import Shown, norm_after_sum
 from stabkit.results.readings import series
@@ -50,7 +50,7 @@ UPDATE = curves_of(
     room="chain",
     caption="DeepNet Fig. 3(a) and Fig. 4 (journal version), against the step.",
     see="curves of the same height at every depth",
-    here=spans.update,
+    here=findings.update,
     read=(
         Note(
             "Each panel is one method, on a common scale; the heavier the line, the deeper the model. "
@@ -91,7 +91,7 @@ UPDATE_METHOD = curves_of(
     room="chain",
     caption="DeepNet Fig. 3(a) (journal version).",
     see="climbs step by step",
-    here=spans.update,
+    here=findings.update,
     read=(
         Note(
             "The accumulated update against the output's own size. At √(2d) an output that ends in a norm has nothing "
@@ -198,15 +198,13 @@ LN_INPUT = curves_of(
     room="chain",
     caption="DeepNet Fig. 3(b) and 3(c) (journal version).",
     see="level lines, the inputs of the norms keep their initial size",
-    here=spans.ln_input,
-    read=(
-        Note(
-            "First the inputs of norms after a feed-forward, then after attention. √d is the length of a normalised "
-            "state. When a branch adds nothing, the value is ω√d by construction: DeepNorm and ADMIN lie higher "
-            "than Post-LN without being in danger; the next figure divides by ω√d. For methods with the norm "
-            "elsewhere, or without: the residual stream after the sub-layer, which grows with every added "
-            "branch."
-        ),
+    here=findings.ln_input,
+    read=always(
+        "First the inputs of norms after a feed-forward, then after attention. √d is the length of a normalised "
+        "state. When a branch adds nothing, the value is ω√d by construction: DeepNorm and ADMIN lie higher "
+        "than Post-LN without being in danger; the next figure divides by ω√d. For methods with the norm "
+        "elsewhere, or without: the residual stream after the sub-layer, which grows with every added "
+        "branch."
     ),
     value="ln_input",
     columns=("width", "origin", "step", "ln_input", "encoder", "decoder"),
@@ -238,8 +236,8 @@ LN_INPUT_OMEGA = curves_of(  # 1: the branch adds nothing; √2: branch and shor
     room="chain",
     caption="DeepNet Fig. 3(b) and 3(c) (journal version), each sub-layer's input divided by ω√d.",
     see="level lines near 1, the branch adds little to its own shortcut",
-    here=spans.lengthened,
-    read=(Note("The gradient through a norm shrinks as its input grows."),),
+    here=findings.lengthened,
+    read=always("The gradient through a norm shrinks as its input grows."),
     value="relative",
     columns=("width", "origin", "step", "relative", "encoder", "decoder"),
     of=lambda runs: [run for run in runs if norm_after_sum(run.spec)],  # else the shortcut is a stream that has grown
@@ -284,12 +282,10 @@ VALIDATION_LOSS = curves_of(
     room="chain",
     caption="DeepNet Fig. 2(c) (journal version); Very Deep Transformers (ADMIN) Fig. 2.",
     see="falls below the dotted line, the loss of knowing only the word frequencies",
-    here=spans.validation,
-    read=(
-        Note(
-            "Label smoothing is part of both the loss and the dotted line. A run of fewer than 40 steps is read only "
-            "at its end and cannot be judged."
-        ),
+    here=findings.validation,
+    read=always(
+        "Label smoothing is part of both the loss and the dotted line. A run of fewer than 40 steps is read only "
+        "at its end and cannot be judged."
     ),
     index="step",
     value="validation_loss",

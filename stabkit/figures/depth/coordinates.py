@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from stabkit.figures.drawing import style
 from stabkit.figures.drawing.line_ends import label_ends
-from stabkit.figures.picture import Note, Picture
+from stabkit.figures.picture import Picture, always
 from stabkit.results.own.coordinates import Coordinates
 from stabkit.words import short
 
@@ -56,11 +56,9 @@ PICTURE: Picture[Coordinates] = Picture(
     room="depth",
     caption="The coordinate check of μP (Yang et al. 2021), with its law in width.",
     see="A flat line keeps its size over width; a rising or falling one needs another rate or scale at larger width.",
-    read=(
-        Note(
-            "Root mean square per coordinate, geometric mean over seeds; for scores their length. Δ: the change by the "
-            "first update, or by all of them."
-        ),
+    read=always(
+        "Root mean square per coordinate, geometric mean over seeds; for scores their length. Δ: the change by the "
+        "first update, or by all of them."
     ),
     columns=COLUMNS,
     value="size",

@@ -18,13 +18,13 @@ import pandas as pd
 from stabkit.figures.curve_rows import Rows, curves_of
 from stabkit.figures.drawing import curves
 from stabkit.figures.drawing.curves import Curves, Strokes
-from stabkit.figures.picture import Note
+from stabkit.figures.picture import Note, always
 from stabkit.results import flops, points
 from stabkit.results.conditions import FACTS, Shown, conditions, shown
 from stabkit.results.once import once
 from stabkit.results.readings import centre
 from stabkit.results.run import Run
-from stabkit.words import SUPERSCRIPT, listed, short
+from stabkit.words import SUPERSCRIPT, listed, short, some
 
 FLOPS_COLUMNS = (
     *(*FACTS, "hidden", "ffn", "parameters", "tokens", "flops", "unigram_loss", "validation_loss"),
@@ -45,15 +45,13 @@ def equal_flops(runs: Sequence[Run]) -> pd.DataFrame:
         run, model = each.run, each.run.spec.model
         rows.append(
             {
-                **each.facts(),
+                **each.facts("unigram_loss", "validation_loss"),
                 "condition": condition.text,
                 "hidden": model.hidden,
                 "ffn": model.ffn,
                 "parameters": flops.parameters(run),
                 "tokens": flops.tokens(run.spec),
                 "flops": flops.flops(run),
-                "unigram_loss": run.outcome.unigram_loss,
-                "validation_loss": run.outcome.validation_loss,
                 "shape": f"{run.spec.depth} d={model.hidden}",
             }
         )
@@ -98,8 +96,7 @@ def _models(frame: pd.DataFrame) -> str:
     for model in flops.models(frame):
         loss = short(float(model.rows["validation_loss"].mean()), 3)
         texts.append(listed(f"{model.name} {flops_text(model.flops)} FLOPs", model.condition, f"loss {loss}"))
-    more = f"; and {len(texts) - 24} more" if len(texts) > 24 else ""
-    return f"{'; '.join(texts[:24])}{more}"
+    return some(texts, 24)
 
 
 FLOPS = curves_of(
@@ -211,7 +208,7 @@ LOSS_START = curves_of(
         "The probe batch's loss before any update; solid with the softmax tied to the embedding, dashed with a "
         "separate softmax drawn alike; median over seeds."
     ),
-    read=(Note("The level line is the loss of the best constant predictor."),),
+    read=always("The level line is the loss of the best constant predictor."),
     columns=("hidden", "tied", "loss", "unigram_loss"),
     value="loss",
     optional=True,

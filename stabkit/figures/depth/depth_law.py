@@ -26,7 +26,7 @@ from stabkit.results.line import log_law
 from stabkit.results.once import once
 from stabkit.results.run import Run
 from stabkit.results.update_fit import JOINED, Stacks, shape_of, unless_equal
-from stabkit.words import listed
+from stabkit.words import listed, some
 
 DEPTHS = 3
 """Fewer distinct depths are no law."""
@@ -112,8 +112,7 @@ def lines(frame: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
 
 def alt(frame: pd.DataFrame) -> str:
     texts = [f"{name}: {law(own.iloc[0])}" for name, own in lines(frame)]
-    more = f"; and {len(texts) - 16} more" if len(texts) > 16 else ""
-    return f"Quality against depth, logarithmic, with a fitted line per method. {'; '.join(texts[:16])}{more}."
+    return f"Quality against depth, logarithmic, with a fitted line per method. {some(texts, 16)}."
 
 
 def _named(frame: pd.DataFrame) -> pd.DataFrame:

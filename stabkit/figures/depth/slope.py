@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from stabkit.figures.depth import update_depth
-from stabkit.figures.picture import Note, Picture, RunPicture
+from stabkit.figures.picture import Picture, RunPicture, always
 from stabkit.results.slope import COLUMNS, frame, table
 from stabkit.wording.slope import title
 from stabkit.words import listed, short
@@ -36,14 +36,12 @@ PICTURE: RunPicture = Picture(
     caption="DeepNet §3.3, GOAL, and Theorems 2, 3 and 4 (journal version): not drawn in the paper.",
     see="a horizontal line, one step moves the output equally far at every depth",
     here=lambda frame: update_depth.exponents(frame, ceiling=False),
-    read=(
-        Note(
-            "Drawn: how far the output moves per unit of learning rate, before any training. A horizontal line is "
-            "the papers' GOAL. The order of the methods is the finding; Post-LN's exponent "
-            "changes with the seed, because its tokens collapse to one direction at initialisation. Where there are at "
-            "most six methods, dotted: Theorem 3 (one stack: 2) from the measured ‖Δθ‖; of Sub-LN in one stack "
-            "Theorem 4. Other methods have no theorem."
-        ),
+    read=always(
+        "Drawn: how far the output moves per unit of learning rate, before any training. A horizontal line is "
+        "the papers' GOAL. The order of the methods is the finding; Post-LN's exponent "
+        "changes with the seed, because its tokens collapse to one direction at initialisation. Where there are at "
+        "most six methods, dotted: Theorem 3 (one stack: 2) from the measured ‖Δθ‖; of Sub-LN in one stack "
+        "Theorem 4. Other methods have no theorem."
     ),
     columns=COLUMNS,
     value="update",

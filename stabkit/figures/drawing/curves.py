@@ -25,7 +25,7 @@ from stabkit.figures.drawing.style import CONDITION_DASHES
 from stabkit.results.conditions import MOST_IN_COLOUR
 from stabkit.results.points import drawable, drawable_rows, median, medians, over_seeds, parted
 from stabkit.results.readings import centre
-from stabkit.words import listed, short
+from stabkit.words import listed, short, some
 
 DRAWN = ("run", "method", "label", "condition", "depth", "seed", "outcome")
 """Columns that a line is drawn from, besides its own."""
@@ -332,4 +332,4 @@ def ends(frame: pd.DataFrame, x: str, y: str, most: int = 16) -> str:
         last = max((at for at, _ in seen), default=None)
         where = listed(columns["label"][0], columns["condition"][0], columns["depth"][0])
         texts.append(f"{where} {short(median([value for at, value in seen if at == last]))}")
-    return "; ".join([*texts[:most], f"and {len(texts) - most} more"] if len(texts) > most else texts)
+    return some(texts, most)

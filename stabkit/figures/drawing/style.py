@@ -21,6 +21,7 @@ from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
 
+from stabkit.figures.drawing.lettering import safe
 from stabkit.figures.drawing.palette import hue
 from stabkit.results import points
 from stabkit.words import SUPERSCRIPT, plain
@@ -175,6 +176,18 @@ def panels(
             va="center",
         )
     return figure, axes_of_panels
+
+
+def placed(figure: Figure, left: float, bottom: float, width: float, height: float) -> Axes:
+    """Axes on an open ground, in inches from the lower left corner."""
+    wide, tall = figure.get_size_inches()
+    return figure.add_axes((left / wide, bottom / tall, width / wide, height / tall), facecolor="none")
+
+
+def heading(figure: Figure, text: str, top: float, most: int = 130, size: float = 8.5) -> None:
+    """A line over a row of panels that begins so many inches from below."""
+    place = 0.005, (top - 0.2) / figure.get_figheight()
+    figure.text(*place, safe(text, most), fontsize=size, fontweight="bold")
 
 
 def line(axes: Axes, x: Any, y: Any, **look: Any) -> Line2D:

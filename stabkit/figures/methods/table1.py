@@ -17,11 +17,11 @@ from matplotlib.patches import Rectangle
 
 from stabkit.figures.drawing import lettering, style
 from stabkit.figures.drawing.palette import OUTCOME_COLOURS
-from stabkit.figures.picture import Note, Picture, RunPicture
+from stabkit.figures.picture import Picture, RunPicture, always
 from stabkit.results.conditions import FACTS, GROUPS, condition_order, method_group, shown
 from stabkit.results.once import once
 from stabkit.results.run import Run
-from stabkit.words import listed, several, short
+from stabkit.words import listed, several, short, some
 
 COLUMNS = (*FACTS, "group", "steps", "unigram_loss", "validation_loss")
 ROW, HEAD, LABEL, MOST_COLUMNS = 0.36, 0.62, 1.55, 6
@@ -36,11 +36,8 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
     placed.sort(key=lambda each: (turn[each.condition], GROUPS.index(method_group(each.run.spec))))
     rows = [
         {
-            **each.facts(),
+            **each.facts("steps", "unigram_loss", "validation_loss"),
             "group": method_group(each.run.spec),
-            "steps": each.run.outcome.steps,
-            "unigram_loss": each.run.outcome.unigram_loss,
-            "validation_loss": each.run.outcome.validation_loss,
         }
         for each in placed
     ]
@@ -96,8 +93,7 @@ def alt(frame: pd.DataFrame) -> str:
         f"{listed(label, depth, condition)} {words(rows)[0]}"
         for (condition, label, depth), rows in frame.groupby(["condition", "label", "depth"], sort=False)
     ]
-    more = f"; and {len(cells) - 60} more" if len(cells) > 60 else ""
-    return f"Table of outcomes. {'; '.join(cells[:60])}{more}."
+    return f"Table of outcomes. {some(cells, 60)}."
 
 
 def draw(frame: pd.DataFrame) -> Figure:
@@ -110,10 +106,7 @@ def draw(frame: pd.DataFrame) -> Figure:
     for (condition, group), height in zip(panels, heights, strict=True):
         depths = _depths(group)
         wide = min(style.WIDTH - LABEL - 0.1, 1.75 * len(depths))
-        place = (LABEL, top - height + 0.1, wide, height - HEAD)
-        axes = figure.add_axes(
-            (place[0] / style.WIDTH, place[1] / tall, place[2] / style.WIDTH, place[3] / tall), facecolor="none"
-        )
+        axes = style.placed(figure, LABEL, top - height + 0.1, wide, height - HEAD)
         _grid(axes, str(condition), group, depths)
         top -= height
     return figure
@@ -184,11 +177,9 @@ PICTURE: RunPicture = Picture(
     room="methods",
     caption="Drawn as DeepNet's Table 1 (journal version: BLEU or “diverged” by method and depth), for these runs.",
     see="How many of a cell's runs train, and their median validation loss; below it, the outcomes of the others.",
-    read=(
-        Note(
-            "“1 run”, dashed, is a single run: one seed gives no rate. “Early” is neither trained nor stuck after so "
-            "many updates. Groups as in the paper, by the place of the norm."
-        ),
+    read=always(
+        "“1 run”, dashed, is a single run: one seed gives no rate. “Early” is neither trained nor stuck after so "
+        "many updates. Groups as in the paper, by the place of the norm."
     ),
     columns=COLUMNS,
     value="validation_loss",

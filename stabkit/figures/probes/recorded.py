@@ -19,7 +19,7 @@ from stabkit.figures.curve_rows import curves_of
 from stabkit.figures.drawing import curves
 from stabkit.figures.drawing.curves import Curves, Strokes, conditions
 from stabkit.figures.drawing.style import CONDITION_DASHES
-from stabkit.figures.picture import Note, RunPicture
+from stabkit.figures.picture import RunPicture, always
 from stabkit.results.conditions import Shown, apart
 from stabkit.results.readings import centre
 from stabkit.results.records import Table
@@ -114,7 +114,7 @@ def picture(probe: str, along: Along, says: str) -> RunPicture:
         room="probes",
         caption=f"Probe {plain(probe)}.",
         see=f"{reads[0].upper()}{reads[1:]}.",
-        read=(Note(along.note),),
+        read=always(along.note),
         columns=along.columns,
         index=along.name,
         value="value",

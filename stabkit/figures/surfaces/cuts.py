@@ -14,7 +14,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from stabkit.figures.drawing import lettering, style
-from stabkit.figures.picture import Note, Picture
+from stabkit.figures.picture import Picture, always
 from stabkit.figures.surfaces import landscape
 from stabkit.results.conditions import FACTS
 from stabkit.results.landscape import Landscape
@@ -107,13 +107,11 @@ PICTURE: Picture[Landscape] = Picture(
     caption="DeepNet Fig. 1 (journal version), as numbers: one-dimensional cuts over several direction seeds.",
     see="bowls of equal width, without negative curvature, under every normalisation",
     here=shares,
-    read=(
-        Note(
-            "The loss along a random direction through θ: median over direction seeds, in a band from the lowest to "
-            "the highest. The legend gives the cuts' share of negative curvature, mean and range over direction "
-            "seeds (a smooth bowl has none), then their roughness Σ|Δ²L|/Σ|ΔL| (a bowl has some too). Where the "
-            "ranges overlap, the methods do not differ under that normalisation."
-        ),
+    read=always(
+        "The loss along a random direction through θ: median over direction seeds, in a band from the lowest to "
+        "the highest. The legend gives the cuts' share of negative curvature, mean and range over direction "
+        "seeds (a smooth bowl has none), then their roughness Σ|Δ²L|/Σ|ΔL| (a bowl has some too). Where the "
+        "ranges overlap, the methods do not differ under that normalisation."
     ),
     columns=COLUMNS,
     value="loss",

@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from stabkit.figures.drawing import lettering, style
-from stabkit.figures.picture import Note, Picture
+from stabkit.figures.picture import Picture, always
 from stabkit.results.conditions import FACTS
 from stabkit.results.landscape import Landscape, Normalisation
 from stabkit.surface import roughness
@@ -185,18 +185,11 @@ def draw(frame: pd.DataFrame) -> Figure:
         bottom = tall - (place + 1) * height
         many = f", seed {seed}" if frame["seed"].nunique() > 1 else ""
         head = f"{depth}{many}: {ruler}; {group['how'].iloc[0]}"
-        figure.text(0.005, (bottom + height - 0.2) / tall, lettering.safe(head, 130), fontsize=8.5, fontweight="bold")
+        style.heading(figure, head, bottom + height)
         last: Any = None
         for label, surface in group.groupby("label", sort=False):
             column = labels.index(label)
-            axes = figure.add_axes(
-                (
-                    (0.66 + column * width) / style.WIDTH,
-                    (bottom + 0.45) / tall,
-                    (width - 0.62) / style.WIDTH,
-                    (height - 1.05) / tall,
-                )
-            )
+            axes = style.placed(figure, 0.66 + column * width, bottom + 0.45, width - 0.62, height - 1.05)
             table = grid(surface)
             a, b = table.columns.to_numpy(float), table.index.to_numpy(float)
             last = drawn(axes, a, b, table.to_numpy(float), norm, str(label))
@@ -264,14 +257,12 @@ PICTURE: Picture[Landscape] = Picture(
     caption="DeepNet Fig. 1 (journal version), which shows the first row, filter-normalised, early in training.",
     see="a bowl, without negative curvature, under every normalisation",
     here=shares,
-    read=(
-        Note(
-            "The loss on a fixed held-out batch at θ + a·δ + b·η; the cross is θ itself. Step, normalisation and range "
-            "stand above each row. First row: each method along directions made for its own weights. Normalised, "
-            "these are as long as the weights, as in the papers; a method with small weights then moves less. "
-            "Other rows: the same absolute directions for both. Roughness is Σ|Δ²L|/Σ|ΔL| over neighbouring points, "
-            "which has no unit; – where a point is not finite. Grey: not finite."
-        ),
+    read=always(
+        "The loss on a fixed held-out batch at θ + a·δ + b·η; the cross is θ itself. Step, normalisation and range "
+        "stand above each row. First row: each method along directions made for its own weights. Normalised, "
+        "these are as long as the weights, as in the papers; a method with small weights then moves less. "
+        "Other rows: the same absolute directions for both. Roughness is Σ|Δ²L|/Σ|ΔL| over neighbouring points, "
+        "which has no unit; – where a point is not finite. Grey: not finite."
     ),
     columns=COLUMNS,
     value="loss",

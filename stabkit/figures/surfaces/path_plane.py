@@ -13,8 +13,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from stabkit.figures.drawing import lettering, style
-from stabkit.figures.picture import Note, Picture
+from stabkit.figures.drawing import style
+from stabkit.figures.picture import Picture, always
 from stabkit.figures.surfaces import landscape
 from stabkit.results.conditions import FACTS
 from stabkit.results.landscape import Landscape
@@ -85,13 +85,7 @@ def draw(frame: pd.DataFrame) -> Figure:
         head = group.iloc[0]
         name = listed(f"{head['label']} {head['depth']}", str(head["condition"]), f"seed {head['seed']}")
         held = f"two axes hold {head['explained_1']:.0%} and {head['explained_2']:.0%} of the path"
-        figure.text(
-            0.005,
-            (bottom + height - 0.2) / tall,
-            lettering.safe(f"{name}: {held}", 110),
-            fontsize=9,
-            fontweight="bold",
-        )
+        style.heading(figure, f"{name}: {held}", bottom + height, 110, 9)
         box = (bottom + 0.45) / tall, (height - 0.85) / tall
         plane = figure.add_axes((0.6 / style.WIDTH, box[0], 4.0 / style.WIDTH, box[1]))
         bar = figure.add_axes((4.7 / style.WIDTH, box[0], 0.012, box[1]))
@@ -152,13 +146,13 @@ PICTURE: Picture[Landscape] = Picture(
     caption="DeepNet Fig. 5 (journal version); by default in the path's principal axes (Li et al. 2018, §7).",
     see="a plane that holds nearly all of the path, without hills along it",
     here=here,
-    read=(
-        Note(
+    read=always(
+        (
             "Left: the loss in a plane through the path (its first two principal axes; with --path hao its two ends "
             "and the first axis of the rest), each axis over the path's own range, with the snapshots projected into "
             "it, from the ring (the first) to the cross (the last weights)."
         ),
-        Note(
+        (
             "Right: the loss at the snapshots themselves (solid) and at their projections (dashed): where these "
             "differ, the contours are not those of the path. Below: the share of the displacement from the last "
             "weights that lies outside the plane."

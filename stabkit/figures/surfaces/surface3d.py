@@ -7,6 +7,7 @@ they hide nothing behind a hill.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import matplotlib
@@ -18,7 +19,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from mpl_toolkits.mplot3d import Axes3D  # type: ignore[import-untyped]  # matplotlib ships it without types
 
 from stabkit.figures.drawing import lettering, style
-from stabkit.figures.picture import Note, Picture
+from stabkit.figures.picture import Picture, always
 from stabkit.figures.surfaces import landscape
 from stabkit.results.landscape import Landscape
 from stabkit.surface import roughness
@@ -63,7 +64,7 @@ def draw(frame: pd.DataFrame) -> Figure | None:
         bottom = tall - (place + 1) * HEIGHT
         depth = group["depth"].iloc[0]
         norm = landscape.scale(frame[frame["depth"] == depth]["loss"].to_numpy(dtype=float))
-        figure.text(0.005, (bottom + HEIGHT - 0.2) / tall, lettering.safe(name, 130), fontsize=8.5, fontweight="bold")
+        style.heading(figure, name, bottom + HEIGHT)
         for label, surface in group.groupby("label", sort=False):
             box = labels.index(label) * width / style.WIDTH, (bottom + 0.12) / tall
             size = width / style.WIDTH, (HEIGHT - 0.5) / tall
@@ -101,27 +102,17 @@ def _hill(axes: Any, table: pd.DataFrame, norm: Any, label: str) -> None:
     axes.set_title(f"{lettering.safe(label, 40)}: {share} negative curvature", y=1.0)
 
 
-PICTURE: Picture[Landscape] = Picture(
+PICTURE: Picture[Landscape] = replace(
+    landscape.PICTURE,
     name="surface3d",
     short="Loss surfaces in 3-D",
-    room="surfaces",
-    caption="DeepNet Fig. 1 (journal version), which shows the first row, filter-normalised, early in training.",
-    see="a bowl, without negative curvature, under every normalisation",
-    here=landscape.shares,
-    read=(
-        Note(
-            "The loss on a fixed held-out batch at θ + a·δ + b·η, θ in the middle; one seed. Normalised by each "
-            "method's own weights, a method with small weights moves less; under one method's directions both move "
-            "equally."
-        ),
+    read=always(
+        "The loss on a fixed held-out batch at θ + a·δ + b·η, θ in the middle; one seed. Normalised by each "
+        "method's own weights, a method with small weights moves less; under one method's directions both move "
+        "equally."
     ),
-    columns=landscape.COLUMNS,
-    value="loss",
-    select=landscape.select,
     draw=draw,
     title=landscape.title,
     alt=alt,
     none="No surface has a finite loss.",
-    grid=False,
-    optional=True,
 )

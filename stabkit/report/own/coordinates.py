@@ -11,7 +11,7 @@ import numpy as np
 
 from stabkit.figures.depth.coordinates import PICTURE
 from stabkit.report.cards import card
-from stabkit.report.frame import ASSETS, once, shell, template
+from stabkit.report.frame import once, page, shell
 from stabkit.results.intervals import Interval
 from stabkit.results.own.coordinates import LEVEL, Coordinates
 from stabkit.words import fitting, plain, short
@@ -35,8 +35,9 @@ def write(found: Coordinates, asked: ProbeRequest, lost: Sequence[str], command:
 @np.errstate(all="ignore")
 def render(found: Coordinates, asked: ProbeRequest, lost: Sequence[str], command: str) -> str:
     """The page as one HTML file."""
-    return template(ASSETS / "coordinates.html.j2").render(
-        **shell(TITLE, command, [in_short(found), answer(found)]),
+    return page(
+        "coordinates.html.j2",
+        shell(TITLE, command, [in_short(found), answer(found)]),
         card=card(PICTURE, PICTURE.select(found), found),
         heads=[str(width) for width in widths(found)],
         table=rows(found),
@@ -44,8 +45,6 @@ def render(found: Coordinates, asked: ProbeRequest, lost: Sequence[str], command
         seeds=len(asked.seeds),
         level=f"{LEVEL:g}",
         lost=[plain(one) for one in lost],
-        switches=[],
-        group_switches=[],
     )
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from stabkit.figures.model_curves import OWN
 from stabkit.figures.picture import Picture
 from stabkit.report.cards import card
-from stabkit.report.frame import ASSETS, once, shell, template
+from stabkit.report.frame import once, page, shell
 from stabkit.results.own.cell import ModelCell
 from stabkit.results.own.forecast import ours
 from stabkit.results.own.judged import Judged
@@ -50,8 +50,9 @@ def _ends(depths: Sequence[int | None]) -> list[str]:
 def render(judged: Judged, done: Done[ProbeSpec, ModelCell], command: str) -> str:
     """The page as one HTML file."""
     worst = judged.worst
-    return template(ASSETS / "probe.html.j2").render(
-        **shell(TITLE, command, [in_short(judged), answer(judged)]),
+    return page(
+        "probe.html.j2",
+        shell(TITLE, command, [in_short(judged), answer(judged)]),
         word=worst.word,
         rates=rates(judged),
         several=len(judged.verdicts) > 1,
@@ -83,9 +84,6 @@ def render(judged: Judged, done: Done[ProbeSpec, ModelCell], command: str) -> st
         notes=notes(judged.cells),
         failed=[(_where(s.depth, s.lr, s.seed), plain(lost.reason), plain(lost.log)) for s, lost in done.lost],
         cells=[_cell(cell) for cell in judged.cells],
-        switches=[],
-        group_switches=[],
-        lit=(),
     )
 
 

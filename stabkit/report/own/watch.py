@@ -9,11 +9,12 @@ import numpy as np
 
 from stabkit.figures.model_curves import WATCHED
 from stabkit.report.cards import card
-from stabkit.report.frame import ASSETS, shell, template
+from stabkit.report.frame import page, shell
 from stabkit.results.own.alarm import ALARM_RECALL, Alarm
 from stabkit.storage.folder import write_file
 from stabkit.storage.watched import Watched
-from stabkit.words import fitting, listed, plain, scientific, updates
+from stabkit.wording.anatomy import kinds
+from stabkit.words import fitting, plain, scientific, updates
 
 TITLE = "What happened in training?"
 WHAT = {
@@ -45,11 +46,9 @@ def write(watched: Watched, out: Path, command: str) -> Path:
 def render(watched: Watched, command: str) -> str:
     """The page as one HTML file."""
     facts = watched.cell.facts
-    kinds: dict[str, int] = {}
-    for sublayer in facts.sublayers:
-        kinds[sublayer.kind] = kinds.get(sublayer.kind, 0) + 1
-    return template(ASSETS / "watch.html.j2").render(
-        **shell(TITLE, command, [in_short(watched), answer(watched)]),
+    return page(
+        "watch.html.j2",
+        shell(TITLE, command, [in_short(watched), answer(watched)]),
         ended=ended(watched),
         alarms=[
             {"step": f"{a.step:,}", "link": a.link, "sentence": plain(a.sentence), "advice": a.advice}
@@ -67,16 +66,13 @@ def render(watched: Watched, command: str) -> str:
             ("updates", f"{facts.steps:,}"),
             ("optimizer", f"{facts.optimizer}, rate {scientific(facts.rate)}" if facts.rate > 0 else facts.optimizer),
             ("parameters", f"{facts.parameters:,}"),
-            ("sub-layers", listed(*(f"{count} {kind}" for kind, count in kinds.items()))),
+            ("sub-layers", kinds(facts)),
             ("named", f"{facts.sublayers[0].name} … {facts.sublayers[-1].name}"),
             ("found by", plain(facts.how)),
             ("probe batch", f"{facts.tokens:,} tokens, width {facts.width}"),
             ("digest", watched.cell.digest),
         ],
         notes=[plain(note) for note in facts.notes],
-        switches=[],
-        group_switches=[],
-        lit=(),
     )
 
 

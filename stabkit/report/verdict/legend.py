@@ -35,21 +35,18 @@ MEANINGS = (
     ("stuck", "stuck", "no gain, near the unigram loss or with a vanished gradient"),
     ("diverged", "diverged", "loss not finite, or it rose by half and stayed there"),
     ("failed", "failed", "no result: see How it was run"),
-    *(
-        (word.replace(" ", "-"), word, meaning)
-        for word, meaning in (
-            (
-                "likely trains",
-                f"forecast from the first {UPDATES} updates, dashed: p ≥ {LIKELY} that it trains within "
-                f"{HORIZON['text']} past the warm-up ({HORIZON['synthetic']} on the synthetic task)",
-            ),
-            ("likely stuck", f"forecast: p ≤ {UNLIKELY} that it trains; it gets stuck or diverges"),
-            ("open", f"undecided forecast: p between {UNLIKELY} and {LIKELY}, or the seeds differ"),
-            (
-                "out of range",
-                "no forecast: unlike all runs of its fit, or of a method for which it was often wrong",
-            ),
-        )
+    (
+        "likely-trains",
+        "likely trains",
+        f"forecast from the first {UPDATES} updates, dashed: p ≥ {LIKELY} that it trains within "
+        f"{HORIZON['text']} past the warm-up ({HORIZON['synthetic']} on the synthetic task)",
+    ),
+    ("likely-stuck", "likely stuck", f"forecast: p ≤ {UNLIKELY} that it trains; it gets stuck or diverges"),
+    ("open", "open", f"undecided forecast: p between {UNLIKELY} and {LIKELY}, or the seeds differ"),
+    (
+        "out-of-range",
+        "out of range",
+        "no forecast: unlike all runs of its fit, or of a method for which it was often wrong",
     ),
 )
 """(colour, word, meaning), best first; the rules are `results/outcome.py`'s and `results/forecast`'s."""
