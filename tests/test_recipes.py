@@ -22,7 +22,6 @@ import torch.multiprocessing
 
 from stabkit import methods
 from stabkit.model.transformer import Transformer
-from stabkit.running import executors
 from stabkit.storage.watched import Watched, WatchShelf
 from tests.commands import stabkit
 from tests.conftest import need, tiny
@@ -171,10 +170,9 @@ def test_the_recipe_of_two_processes_likewise(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("line", [pytest.param(line, marks=pytest.mark.libraries) for line in PROBED])
-def test_what_a_recipe_probes_can_be_probed(line: str, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_recipe_probes_can_be_probed(line: str, here: Path) -> None:
     needs(line.split()[1])
     write(here)
-    monkeypatch.setitem(executors.EXECUTORS, "processes", executors.EXECUTORS["inline"])
     words = shlex.split(line)
     words[words.index("--depths") + 1] = "1,2"
     done = stabkit(*words, "--seeds", "0", "--steps", "2", "--quiet", cwd=here)
