@@ -142,15 +142,10 @@ def values(document: str) -> Any:
     return kept(json.loads(document))
 
 
-@pytest.fixture(scope="module")
-def before() -> tuple[Summary, str]:
-    """The summary and its document, in the words that they have."""
+def test_colours_places_and_verdicts_stay(request: pytest.FixtureRequest) -> None:
     plain = summary("killed by signal 9")
-    return plain, document(plain)
-
-
-def test_colours_places_and_verdicts_stay(before: tuple[Summary, str], reworded: None) -> None:
-    plain, told = before
+    told = document(plain)
+    request.getfixturevalue("reworded")
     after = summary(f"killed by signal 9{SUFFIX}")
     assert after.answer != plain.answer, "the words are other ones"
     pairs = [
@@ -171,12 +166,11 @@ def test_colours_places_and_verdicts_stay(before: tuple[Summary, str], reworded:
     assert values(told) == values(document(after))
 
 
-def test_the_page_has_the_same_elements(
-    before: tuple[Summary, str], undrawn: None, request: pytest.FixtureRequest
-) -> None:
-    plain = render(runs(), command="x", failed=before[0].failed)
+def test_the_page_has_the_same_elements(undrawn: None, request: pytest.FixtureRequest) -> None:
+    failed = summary("killed by signal 9").failed
+    plain = render(runs(), command="x", failed=failed)
     request.getfixturevalue("reworded")
-    page = render(runs(), command="x", failed=[(s, f"{reason}{SUFFIX}") for s, reason in before[0].failed])
+    page = render(runs(), command="x", failed=[(s, f"{reason}{SUFFIX}") for s, reason in failed])
     assert page.count(SUFFIX) > 100
     assert Skeleton(page).found == Skeleton(plain).found
 
