@@ -21,7 +21,7 @@ from hypothesis import settings
 
 from stabkit.figures.picture import Picture
 from stabkit.report import cards
-from stabkit.running import work
+from stabkit.running import executors, trials, work
 from stabkit.spec import ModelConfig, RunSpec, TaskConfig, TrainConfig, from_json
 from stabkit.tasks.synthetic import Synthetic
 from stabkit.training import train
@@ -116,6 +116,23 @@ def drawings(once: Callable[[str, Callable[[Path], None]], Path]) -> Iterator[Ca
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cards, "drawing", kept)
         yield real
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _here() -> Iterator[Callable[..., object]]:
+    """Models of one's own are probed and trained in the test's process, as runs are (`commands.INLINE`)."""
+    real = executors.several
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (executors, trials):
+            patch.setattr(module, "several", lambda name, where: real("inline", where))
+        yield real
+
+
+@pytest.fixture
+def workers(monkeypatch: pytest.MonkeyPatch, _here: Callable[..., object]) -> None:
+    """Models of one's own in worker processes, as a user's are."""
+    for module in (executors, trials):
+        monkeypatch.setattr(module, "several", _here)
 
 
 @pytest.fixture(scope="module")  # while it is open an event loop runs in this thread

@@ -29,7 +29,6 @@ from stabkit.options.option import PANELS, Argument, Option
 from stabkit.options.requests import request_of
 from stabkit.report.result import AuditResult, ModelSurface, ProbeResult, SweepResult, TransferResult
 from stabkit.running import execute
-from stabkit.running.executors import EXECUTORS
 from stabkit.surface import anymodel
 from tests.commands import stabkit as command
 from tests.conftest import FULL
@@ -258,11 +257,10 @@ def test_where_there_is_no_store_it_says_so(tmp_path: Path) -> None:
 LINKS = ("gradient", "scores", "update", "stream", "tokens", "loss", "finite")
 
 
-def test_a_model_of_ones_own_is_probed_by_name_or_as_a_function(tmp_path: Path) -> None:
+def test_a_model_of_ones_own_is_probed_by_name_or_as_a_function(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     options: dict[str, Any] = {"depths": (2, 4, 8), "seeds": 0, "steps": 2, "out": tmp_path}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(EXECUTORS, "processes", EXECUTORS["inline"])
-        named = stabkit.probe("tests.own.probe_models:pre_ln", **options)
+    named = stabkit.probe("tests.own.probe_models:pre_ln", **options)
+    request.getfixturevalue("workers")
     given = stabkit.probe(probe_models.pre_ln, workers=1, **options)
     shown = unescape(re.sub("<[^>]+>", "", named._repr_html_()))
     assert isinstance(named, ProbeResult) and named.verdict.replace("`", "") in shown and "Will it train?" in shown
@@ -332,7 +330,6 @@ def test_a_depth_without_a_result_is_warned_of_and_a_factory_that_ignores_it_ref
         "def flat(depth):\n    return pre_ln(2)\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path / "other"))
-    monkeypatch.setitem(EXECUTORS, "processes", EXECUTORS["inline"])
     partly = importlib.import_module("partly")
     options: dict[str, Any] = {"seeds": 0, "steps": 2, "out": tmp_path}
     with pytest.warns(UserWarning, match="depth 8, seed 0 has no result"):

@@ -34,6 +34,7 @@ def blocks(page: Path) -> list[tuple[str, str]]:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
 def test_a_tutorial_runs_as_printed(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In its order, in one folder, where `mine.py` is that of `my_model`."""

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from stabkit.running import executors
 from tests.commands import stabkit
 from tests.own.page import CHANGE, MODEL, PAGE
 
@@ -30,8 +29,8 @@ def run(command: str, folder: Path):
 
 
 @pytest.mark.slow
-def test_the_workflows_steps_pass_on_the_pages_model_and_fail_on_the_pages_change(tmp_path, monkeypatch):
-    monkeypatch.setitem(executors.EXECUTORS, "processes", executors.EXECUTORS["inline"])
+@pytest.mark.usefixtures("undrawn")
+def test_the_workflows_steps_pass_on_the_pages_model_and_fail_on_the_pages_change(tmp_path):
     steps = [step for step in STEPS if not step.startswith("pip install")]  # what tests run in is installed
     assert len(STEPS) - len(steps) == 2 and steps
     for name, text, code in (("as it is", MODEL, 0), ("changed", changed(MODEL), 7)):

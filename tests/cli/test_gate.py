@@ -16,7 +16,6 @@ from benchmarks import gate
 from stabkit.errors import UsageError
 from stabkit.results.own import baseline
 from stabkit.results.own.baseline import Baseline, RateBaseline
-from stabkit.running import executors
 from tests.commands import stabkit
 
 ROOT = Path(__file__).parents[2]
@@ -128,8 +127,7 @@ def test_a_file_is_read_as_it_was_written_and_a_damaged_one_is_named(tmp_path: P
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("drawn")
-def test_the_tutorial_ends_with_0_for_the_good_model_and_7_for_the_bad_change(tmp_path, monkeypatch) -> None:
-    monkeypatch.setitem(executors.EXECUTORS, "processes", executors.EXECUTORS["inline"])
+def test_the_tutorial_ends_with_0_for_the_good_model_and_7_for_the_bad_change(tmp_path) -> None:
     (tmp_path / "model.py").write_text(MODEL, encoding="utf-8")
     assert stabkit(*BEFORE.split(), cwd=tmp_path).returncode == 0
     kept = (tmp_path / "depth.json").read_bytes()
@@ -170,9 +168,8 @@ def test_a_factory_that_raises_is_told_of_wherever_ci_looks(tmp_path: Path) -> N
 
 
 @pytest.mark.usefixtures("drawn")
-def test_a_depth_without_a_result_is_no_regression(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_depth_without_a_result_is_no_regression(tmp_path: Path) -> None:
     """Out of memory at the deepest, say: the gate names it, and advises no new baseline."""
-    monkeypatch.setitem(executors.EXECUTORS, "processes", executors.EXECUTORS["inline"])
     deep = MODEL.replace(
         "def gpt(depth):", "def gpt(depth):\n    if BREAKS and depth == 8:\n        raise ValueError('full')"
     )

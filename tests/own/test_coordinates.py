@@ -19,6 +19,7 @@ from tests.commands import stabkit as command
 from tests.commands import strict
 from tests.own.probing import cell
 
+pytestmark = pytest.mark.usefixtures("undrawn")
 MODULE = "tests.own.carried_models"
 WIDTHS = (16, 32, 64)
 

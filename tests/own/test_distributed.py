@@ -93,7 +93,7 @@ def _together(out):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    torch.multiprocessing.spawn(process, (port, str(out)), RANKS)
+    torch.multiprocessing.start_processes(process, (port, str(out)), RANKS, start_method="forkserver")
 
 
 @pytest.fixture(scope="session")

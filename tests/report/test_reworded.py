@@ -142,15 +142,10 @@ def values(document: str) -> Any:
     return kept(json.loads(document))
 
 
-@pytest.fixture(scope="module")
-def before() -> tuple[Summary, str, str]:
-    """The summary, its document and its page, in the words that they have."""
+def test_colours_places_and_verdicts_stay(request: pytest.FixtureRequest) -> None:
     plain = summary("killed by signal 9")
-    return plain, document(plain), render(runs(), command="x", failed=plain.failed)
-
-
-def test_colours_places_and_verdicts_stay(before: tuple[Summary, str, str], reworded: None) -> None:
-    plain, told, _ = before
+    told = document(plain)
+    request.getfixturevalue("reworded")
     after = summary(f"killed by signal 9{SUFFIX}")
     assert after.answer != plain.answer, "the words are other ones"
     pairs = [
@@ -171,10 +166,13 @@ def test_colours_places_and_verdicts_stay(before: tuple[Summary, str, str], rewo
     assert values(told) == values(document(after))
 
 
-def test_the_page_has_the_same_elements(before: tuple[Summary, str, str], reworded: None) -> None:
-    page = render(runs(), command="x", failed=[(s, f"{reason}{SUFFIX}") for s, reason in before[0].failed])
+def test_the_page_has_the_same_elements(undrawn: None, request: pytest.FixtureRequest) -> None:
+    failed = summary("killed by signal 9").failed
+    plain = render(runs(), command="x", failed=failed)
+    request.getfixturevalue("reworded")
+    page = render(runs(), command="x", failed=[(s, f"{reason}{SUFFIX}") for s, reason in failed])
     assert page.count(SUFFIX) > 100
-    assert Skeleton(page).found == Skeleton(before[2]).found
+    assert Skeleton(page).found == Skeleton(plain).found
 
 
 def test_a_command_ends_with_the_same_code_and_the_same_next_one(
@@ -259,37 +257,37 @@ KEYS = ("method", "variant", "outcome", "depth", "link", "shape", "axis", "group
 """Columns of text that are no words of ours: keys, and what a depth reads as."""
 
 
-def seen(figure: Any, source: Any) -> tuple[Any, Any]:
-    """(a picture's frame without its words, what is drawn of it)."""
-    with np.errstate(all="ignore"):
-        frame: pd.DataFrame = figure.select(source)
-        drawn = figure.drawn(frame)
-    kept = [name for name in frame if name in KEYS or (frame[name].dtype.kind in "biuf")]
-    return frame[kept].to_csv(), json.dumps(shown(drawn))
-
-
 SETS: dict[str, Callable[[], Any]] = {
     "sweep": lambda: [*sweep((6, 18, 50)), *sweep((6, 18), (0, 1), warmup=0, steps=250)],
     "slope": steps,
     "ablate": ablated,
 }
-PICTURES = {f"{name}-{figure.name}": (figure, make) for name, make in SETS.items() for figure in FIGURES}
-PICTURES |= {f"surfaces-{figure.name}": (figure, landscape) for figure in SURFACES}
 
 
-@pytest.fixture(scope="module")
-def drawn_before() -> dict[str, tuple[Any, Any]]:
-    return {name: seen(figure, make()) for name, (figure, make) in PICTURES.items()}
+def pictures(drawn: dict[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """({picture and set: its frame without its words}, {picture: what is drawn}): of the set in `drawn`, or of that
+    which the picture shows most of."""
+    frames, looks = {}, {}
+    with np.errstate(all="ignore"):
+        made = {name: make() for name, make in SETS.items()} | {"surfaces": landscape()}
+        for figure in (*FIGURES, *SURFACES):
+            own = ["surfaces"] if figure in SURFACES else list(SETS)
+            found: dict[str, pd.DataFrame] = {name: figure.select(made[name]) for name in own}
+            most = drawn.setdefault(figure.name, max(found, key=lambda name: len(found[name])))
+            looks[figure.name] = json.dumps(shown(figure.drawn(found[most])))
+            for name, frame in found.items():
+                kept = [column for column in frame if column in KEYS or (frame[column].dtype.kind in "biuf")]
+                frames[f"{figure.name} of {name}"] = frame[kept].to_csv()
+    return frames, looks
 
 
-def test_every_picture_selects_and_draws_the_same(
-    drawn_before: dict[str, tuple[Any, Any]], request: pytest.FixtureRequest
-) -> None:
+def test_every_picture_selects_and_draws_the_same(request: pytest.FixtureRequest) -> None:
+    drawn: dict[str, str] = {}
+    plain = pictures(drawn)
+    assert set(drawn.values()) == {*SETS, "surfaces"}
     request.getfixturevalue("reworded")
-    for name, (figure, make) in PICTURES.items():
-        frame, drawn = seen(figure, make())
-        assert frame == drawn_before[name][0], f"{name} selects another"
-        assert drawn == drawn_before[name][1], f"{name} draws another"
+    for before, after in zip(plain, pictures(drawn), strict=True):
+        assert [name for name in before if before[name] != after[name]] == []
 
 
 def of(runs: Sequence[Any], surfaces: Sequence[Surface] = ()) -> tuple[Any, Any, Any]:

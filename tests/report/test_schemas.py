@@ -22,7 +22,6 @@ from stabkit.report.json_document import text
 from stabkit.report.schema import schema
 from stabkit.report.summary import summarise
 from stabkit.report.sweep_document import sweep
-from stabkit.running import executors
 from tests.commands import stabkit, strict
 from tests.conftest import tiny
 from tests.own import probe_models as models
@@ -89,9 +88,7 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Any]:
 
     def document(line: str) -> Any:
         if line not in held:
-            with pytest.MonkeyPatch.context() as patch:
-                patch.setitem(executors.EXECUTORS, "processes", executors.EXECUTORS["inline"])
-                done = stabkit(*shlex.split(line.format(out=out)), "--json", cwd=ROOT)
+            done = stabkit(*shlex.split(line.format(out=out)), "--json", cwd=ROOT)
             assert done.stdout, done.stderr
             held[line] = strict(done.stdout)
         return held[line]

@@ -18,6 +18,7 @@ from stabkit.running.transfer import CaseName, Place, SearchPlan, Trained
 from tests.commands import stabkit as command
 from tests.commands import strict
 
+pytestmark = pytest.mark.usefixtures("undrawn")
 SMALL = {
     "hidden": 16,
     "ffn": 32,
@@ -72,7 +73,7 @@ def nothing(places: Any) -> float:
 
 
 @pytest.mark.parametrize(("p", "verdict"), [(0.0, "carries"), (-0.6, "drifts")])
-def test_a_search_ends_with_a_verdict_a_sentence_and_a_page(p: float, verdict: str, undrawn: None) -> None:
+def test_a_search_ends_with_a_verdict_a_sentence_and_a_page(p: float, verdict: str) -> None:
     rounds: list[int] = []
     asked = plan()
     found = transfer.search(asked, made(p, asked.rungs, rounds), nothing, None)
@@ -86,7 +87,7 @@ def test_a_search_ends_with_a_verdict_a_sentence_and_a_page(p: float, verdict: s
     assert said[:40] in text.replace("&#39;", "'") and "The best rate predicted by the law" in text
 
 
-def test_the_highest_alone_has_a_sentence_and_a_page(undrawn: None) -> None:
+def test_the_highest_alone_has_a_sentence_and_a_page() -> None:
     asked = plan(highest=True, predict=())
     found = transfer.search(asked, made(-0.6, asked.rungs, []), nothing, None)
     said = page.answer(found)
@@ -138,7 +139,7 @@ def test_places_are_asked_for_once_the_largest_first() -> None:
 
 
 def test_built_in_methods_and_the_same_again_trains_nothing(tmp_path: Path) -> None:
-    asked = {"models": "pre-ln,deepnorm", "depths": (1, 2), "lr": "1e-3..1e-1", "seeds": (0, 1), "out": tmp_path}
+    asked = {"models": "pre-ln,deepnorm", "depths": (1, 2), "lr": "1e-2..1e-1", "seeds": (0, 1), "out": tmp_path}
     found = stabkit.transfer(**asked, **SMALL)
     assert [name.label for name in found.searched.plan.cases.values()] == ["Pre-LN", "DeepNorm"] and not found.failed
     assert {"case", "depth", "lr", "seed", "loss", "trains"} == set(found.runs.columns) and len(found.best) == 4
