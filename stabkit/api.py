@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from stabkit.own.watch.watch import Watch
     from stabkit.report.result import (
         AuditResult,
-        CallListener,
         CoordinatesResult,
         ModelSurface,
         ProbeResult,
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
         TransferResult,
     )
     from stabkit.results.run import Run
+    from stabkit.running.following import CallListener
     from stabkit.storage.store import Store
 
 P = ParamSpec("P")
@@ -365,7 +365,7 @@ def load_records(out: Folder = None) -> pd.DataFrame:
 def _following(typed: str, asked: Options, listener: CallListener | None) -> CallListener:
     """Who follows a call: who was given, or nobody, whose notes are warnings."""
     from stabkit.options.lines import line
-    from stabkit.report.result import Silent
+    from stabkit.running.following import Silent
 
     return listener or Silent(f"stabkit {line(typed, asked.named)}")
 

@@ -24,7 +24,7 @@ import stabkit
 from stabkit import api
 from stabkit.errors import StabkitError, StoreError, UsageError
 from stabkit.options import lines, ranges
-from stabkit.options.commands import COMMANDS, PAPERS
+from stabkit.options.commands import COMMANDS, COMPARED
 from stabkit.options.option import PANELS, Argument, Option
 from stabkit.options.requests import request_of
 from stabkit.report.result import AuditResult, ModelSurface, ProbeResult, SweepResult, TransferResult
@@ -243,7 +243,7 @@ def test_rates_of_python_are_those_of_the_text(value: Any) -> None:
 
 
 def test_a_call_is_written_as_people_type_it() -> None:
-    given = {"depths": (6, (60, 12)), "lr": (1e-3,), "seeds": range(3), "qk_norm": True, "models": PAPERS}
+    given = {"depths": (6, (60, 12)), "lr": (1e-3,), "seeds": range(3), "qk_norm": True, "models": COMPARED}
     written = lines.line("sweep", given)
     assert written == "sweep --depths 6,60x12 --qk-norm --seeds 0..2 --lr 1e-3"
     assert request_of(*lines.words(written)).specs == request_of("sweep", given).specs

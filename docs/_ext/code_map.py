@@ -43,7 +43,7 @@ Studies that only maintainers rerun stand beside the package, in `studies/`, and
 
 
 def page() -> str:
-    """The whole page; raises FileNotFoundError where a question names a path that is not there."""
+    """The whole page; raises where a question names a path that is not there, or a name that no file defines."""
     return "\n".join(
         [LEAD, "```mermaid", *picture(), "```", "", AFTER, "## Where would I change …?", "", *table(), "", *index()]
     )
@@ -96,6 +96,9 @@ def table() -> Iterator[str]:
         for path in re.findall(r"`((?:stabkit|studies|benchmarks|docs)/[^`]*)`", answer):
             if not (ROOT / path).exists():
                 raise FileNotFoundError(f"{question}: {path} is not there")
+        for name, path in re.findall(r"`(\w+)` in `([^`]+\.py)`", answer):
+            if not re.search(rf"(?m)^(def |class )?{name}\b", (ROOT / path).read_text(encoding="utf-8")):
+                raise LookupError(f"{question}: {path} does not define {name}")
         yield f"| {question} | {answer} |"
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from stabkit.claims.base import Measurement, Spot, Threshold, at_depth, power_of_n
 from stabkit.methods.blocks import name_of
-from stabkit.results import update_fit as depth_fit
+from stabkit.results import update_fit
 from stabkit.results.conditions import (
     OWN_AXES,
     Condition,
@@ -114,7 +114,7 @@ class ClaimCell:
         return known({seed: number(run) for seed, run in self.runs.get(method, {}).items()})
 
     def ratio(self, name: str, other: str, number: Number) -> dict[int, float]:
-        """`one`'s number over `other`'s, seed by seed."""
+        """One method's number over another's, seed by seed."""
         return ratio(self.runs.get(name, {}), self.runs.get(other, {}), number)
 
     def share(self, so: Callable[..., bool], *methods: str) -> dict[int, float]:
@@ -159,7 +159,7 @@ def ratio(first: Mapping[int, Run], other: Mapping[int, Run], number: Number) ->
 
 
 def over(numerator: float, other: float) -> float:
-    """one / other; NaN where that says nothing."""
+    """numerator / other; NaN where that says nothing."""
     return numerator / other if math.isfinite(numerator) and math.isfinite(other) and other > 0 else math.nan
 
 
@@ -363,7 +363,7 @@ def fates(cell: ClaimCell, *methods: str) -> str:
 
 
 def of_line(
-    runs: Sequence[Run], line: depth_fit.DepthLine, values: Mapping[int, float], *of: Spot, **more: Any
+    runs: Sequence[Run], line: update_fit.DepthLine, values: Mapping[int, float], *of: Spot, **more: Any
 ) -> Measurement:
     """A number made of exponents fitted over depths, by seed; `of` whose, where a claim has a place a method."""
     return measured(runs, values, *of, span(f"{line.shallowest:g}", f"{line.deepest:g}"), **more)
@@ -374,16 +374,16 @@ def span(*ends: object) -> Spot:
     return Spot("-".join(map(str, ends)), f"{'–'.join(map(str, ends))} layers")
 
 
-def sizes(line: depth_fit.DepthLine) -> dict[int, float]:
+def sizes(line: update_fit.DepthLine) -> dict[int, float]:
     """How far each seed's exponent lies from 0, up or down."""
     return {seed: abs(exponent) for seed, exponent in line.seeds.items()}
 
 
-def falling(line: depth_fit.DepthLine) -> str:
+def falling(line: update_fit.DepthLine) -> str:
     """Says so where an exponent of which the size is told falls."""
     return f"falling: {power_of_n(line.exponent)}" if line.exponent < 0 else ""
 
 
-def above_theorem(line: depth_fit.DepthLine) -> dict[int, float]:
+def above_theorem(line: update_fit.DepthLine) -> dict[int, float]:
     """How far each seed's exponent lies above that of the theorem's sum."""
     return {seed: line.seeds[seed] - told for seed, told in line.predicted.items() if seed in line.seeds}

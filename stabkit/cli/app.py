@@ -1,7 +1,7 @@
 """The command line: parse → call one function → print. Heavy imports stand inside the commands.
 
-A command that has a function in `api.py` takes its options from there; `report`, `export`, `runs`, `methods`,
-`schema` and `paper` have theirs here, written in the same way. No `from __future__ import annotations`: options are
+What trains, probes or audits, and `paper`, have their options in `options/commands.py`; `report`, `export`, `runs`,
+`methods` and `schema` have theirs here, written in the same way. No `from __future__ import annotations`: options are
 read as they are.
 """
 

@@ -18,10 +18,9 @@ from stabkit.cli import console
 from stabkit.errors import StabkitError
 from stabkit.paper.item import Item
 from stabkit.report.json_document import seconds_a_step
-from stabkit.report.verdict import legend
-from stabkit.report.verdict.matrix import matrix
 from stabkit.results.conditions import conditions, depth_rank, method_label
 from stabkit.results.forecast.model import WARMUP
+from stabkit.results.matrix import matrix
 from stabkit.results.records import lacking
 from stabkit.results.run import Run
 from stabkit.running import cost
@@ -31,11 +30,12 @@ from stabkit.running.probes import ProbedCell, ProbeSpec
 from stabkit.running.trials import TrialSpec, TriedModel
 from stabkit.spec import SHORTEST_JUDGED, RunSpec
 from stabkit.storage.jobs import Event
+from stabkit.wording import legend
 from stabkit.words import listed
 
 
 class Screen:
-    """What a command shows while it carries out a request: a `report.result.CallListener`, and `paper.run`'s."""
+    """What a command shows while it carries out a request: a `running.following.CallListener`, and `paper.run`'s."""
 
     def __init__(
         self, *, quiet: bool, command: str = "", meanwhile: Callable[[], None] = lambda: None, rounds: bool = False

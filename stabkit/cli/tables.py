@@ -12,18 +12,18 @@ from rich.text import Text
 
 from stabkit.cli import console
 from stabkit.report.html import counted
-from stabkit.report.verdict import legend
 from stabkit.results.conditions import shown
 from stabkit.results.outcome import VANISHED, Risk
 from stabkit.results.points import LOWEST
 from stabkit.results.readings import centre
 from stabkit.results.run import Run
 from stabkit.storage.translations import of_run
+from stabkit.wording import legend
 from stabkit.words import listed, percent, short
 
 if TYPE_CHECKING:
     from stabkit.report.summary import Summary
-    from stabkit.report.verdict.matrix import VerdictCell
+    from stabkit.results.matrix import VerdictCell
     from stabkit.results.surface import Surface
 
 COLOURS: Mapping[str, str] = {"trains": "green", "stuck": "red", "diverged": "bold red", "failed": "magenta"}

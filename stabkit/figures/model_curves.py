@@ -22,6 +22,7 @@ from stabkit.figures.drawing.line_ends import End, label_ends
 from stabkit.figures.picture import Note, Picture, always
 from stabkit.results.depth_fit import geometric
 from stabkit.results.outcome import LOST, RECOVERED
+from stabkit.results.own.alarm import WEAK
 from stabkit.results.own.cell import ModelCell
 from stabkit.results.own.judged import Judged
 from stabkit.results.own.measured import EVERY, RAMP, SILENT, TOP, ramp_information
@@ -423,7 +424,7 @@ WATCHED: tuple[Picture[Watched], ...] = (
     _watched(
         "gradient",
         caption="‖∂L/∂θ‖ over all parameters of a layer, over that of the top layer, before every update.",
-        see="level lines between 0.01 and 100, most often near 1",
+        see=f"level lines between {WEAK:g} and {1 / WEAK:g}, most often near 1",
         here=_span,
         read=(
             "A falling line: that layer receives less and less and stops moving; few of stabkit's own runs "
@@ -432,7 +433,7 @@ WATCHED: tuple[Picture[Watched], ...] = (
         lines=_gradient_lines,
         title=_gradient_title,
         y_label="gradient ÷ top layer's",
-        limits={1e-2: "warns below", LOST: "{} of {} trained".format(*RECOVERED), 1e2: "warns above"},
+        limits={WEAK: "warns below", LOST: "{} of {} trained".format(*RECOVERED), 1 / WEAK: "warns above"},
         reads="Gradient of each layer over the top layer's",
     ),
     _watched(

@@ -151,7 +151,7 @@ def row(text: str, file: str, name: str) -> Callable[..., Method]:
     if not callable(found) or isinstance(found, type):
         what = "a class" if isinstance(found, type) else type(found).__name__
         raise UsageError(f"{file}:{name} is {what}, not a function that returns a Method")
-    return found  # type: ignore[no-any-return]  # what it returns is checked by `made`
+    return found  # type: ignore[no-any-return]  # what it returns is checked by `method_from`
 
 
 def method_from(make: Callable[..., Method], place: str, settings: Mapping[str, Any]) -> Method:

@@ -25,7 +25,7 @@ Names = str | Sequence[str]
 Wholes = str | int | Sequence[int]
 Reals = str | float | Sequence[float]
 Folder = str | PathLike[str] | None
-PAPERS = ("post-ln", "post-ln-init", "admin", "deepnorm")
+COMPARED = ("post-ln", "post-ln-init", "admin", "deepnorm")
 """What is compared where nothing else is asked for."""
 SEEDS = range(3)
 DIRECTIONS = range(5)
@@ -287,7 +287,7 @@ class RunningOptions(_Tries, _Checkpoints, _Executors, _Precision, _Place):
 class _OfMethods(Options):
     """The methods of a sweep."""
 
-    models: Models = field(default=PAPERS, kw_only=False)
+    models: Models = field(default=COMPARED, kw_only=False)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,5 +1,5 @@
-"""What an option is beside its name, type and default, which its signature has: written once, in `Annotated`, in
-`stabkit/api.py`; the command line reads it there."""
+"""What an option is beside its name, type and default, which its field has: written once, in `Annotated`, in
+`commands.py`; the API and the command line read it there."""
 
 from __future__ import annotations
 

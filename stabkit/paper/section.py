@@ -18,10 +18,10 @@ from stabkit.report import order, provenance
 from stabkit.report.cards import Card, card
 from stabkit.report.html import counted
 from stabkit.report.order import source
-from stabkit.report.verdict.answer import answer, instead
-from stabkit.report.verdict.matrix import matrix
 from stabkit.results.landscape import Landscape
+from stabkit.results.matrix import matrix
 from stabkit.storage.translations import of_run
+from stabkit.wording.answer import answer, instead
 from stabkit.words import plain
 
 BRIEF = 150

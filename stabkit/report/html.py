@@ -17,20 +17,19 @@ from stabkit.claims import Finding
 from stabkit.claims.base import ORDER
 from stabkit.figures.drawing import style
 from stabkit.methods import label_of
-from stabkit.report import order, provenance
+from stabkit.report import order, panel, provenance
 from stabkit.report.frame import ASSETS, shell, template
 from stabkit.report.json_document import seconds_a_step
 from stabkit.report.summary import Summary
-from stabkit.report.verdict import answer, legend, panel
-from stabkit.report.verdict.matrix import OUTCOMES, Matrix
 from stabkit.results import scales, slope
 from stabkit.results.conditions import GROUPS, method_group, shown
+from stabkit.results.matrix import OUTCOMES, Matrix
 from stabkit.results.readings import chain, reference_step, update_at
 from stabkit.results.records import lacking
 from stabkit.results.run import Run
 from stabkit.spec import RunSpec
 from stabkit.storage.translations import of_run
-from stabkit.wording import breaks
+from stabkit.wording import answer, breaks, legend
 from stabkit.words import fitting, number, percent, plain, short
 
 CHAIN = (

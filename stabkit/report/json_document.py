@@ -11,7 +11,6 @@ import math
 from collections.abc import Mapping
 from typing import Any, Literal, TypedDict
 
-from stabkit.report.verdict import legend
 from stabkit.results.chain import Chain, gradient_ratio
 from stabkit.results.forecast.model import Forecast
 from stabkit.results.outcome import Word
@@ -19,6 +18,7 @@ from stabkit.results.records import jsonable
 from stabkit.results.run import Run
 from stabkit.spec import RunSpec
 from stabkit.storage.translations import of_run
+from stabkit.wording import legend
 
 SCHEMA: Literal["stabkit/2"] = "stabkit/2"
 

@@ -7,26 +7,23 @@ Tables and pages are made when they are first asked for: a probe that nobody dra
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from stabkit.errors import warn
 from stabkit.results.conditions import FACTS, Shown, shown
 from stabkit.results.own.coordinates import Coordinates
 from stabkit.results.own.judged import Judged
 from stabkit.results.readings import lowest_ratio, reference_step, update_at
 from stabkit.results.run import Run
-from stabkit.running.execute import Listener, RequestResult
-from stabkit.running.executors.base import Lost, Tell
-from stabkit.running.plan import Done, Plan
-from stabkit.running.probes import ProbedCell, ProbeRequest, ProbeSpec
+from stabkit.running.execute import RequestResult
+from stabkit.running.executors.base import Lost
+from stabkit.running.plan import Done
+from stabkit.running.probes import ProbeRequest, ProbeSpec
 from stabkit.running.transfer import RatesSearched
-from stabkit.running.trials import TrialSpec, TriedModel
 from stabkit.spec import RunSpec
 from stabkit.wording import chain
 
@@ -37,47 +34,6 @@ if TYPE_CHECKING:
     from stabkit.report.summary import Summary
     from stabkit.results.own.cell import ModelCell
     from stabkit.surface.anymodel import LossSurface
-
-
-class CallListener(Listener, Protocol):
-    """Follows a call of the API; the command line's shows it (`cli/progress.py`)."""
-
-    @property
-    def command(self) -> str:
-        """The call as people type it, for the page and for whoever goes on after an interruption."""
-
-    def noted(self, note: str) -> None:
-        """What was left out, and why."""
-
-    def probing(
-        self, count: int
-    ) -> AbstractContextManager[tuple[Tell, Callable[[ProbeSpec, ProbedCell | Lost], None]]]:
-        """Around the cells of a probe: what to call at an event of a worker, and when a cell has ended."""
-
-    def trying(self, count: int) -> AbstractContextManager[tuple[Tell, Callable[[TrialSpec, TriedModel | Lost], None]]]:
-        """Likewise around the rates of a round that are tried on a user's own model."""
-
-
-class Silent:
-    """Shows nothing; what is left out is a Python warning, where the API was called."""
-
-    def __init__(self, command: str) -> None:
-        self.command = command
-
-    def noted(self, note: str) -> None:
-        """Warned of where the user called."""
-        warn(note)
-
-    def planned(self, plan: Plan[Any, Any]) -> None: ...
-
-    def making(self, what: str) -> None: ...
-
-    @contextmanager
-    def training(self, *asked: Any, **named: Any) -> Iterator[tuple[Tell, Callable[..., None]]]:
-        """Nothing is shown."""
-        yield lambda event: None, lambda *ended: None
-
-    measuring = probing = trying = training
 
 
 class _Answered(ABC):
@@ -148,7 +104,7 @@ class SweepResult(_Answered):
     def _repr_html_(self) -> str:
         """The verdict and the matrix; of single steps, which have none, the runs."""
 
-        from stabkit.report.verdict import legend
+        from stabkit.wording import legend
 
         matrix = self.summary.matrix
         rows = [

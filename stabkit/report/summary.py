@@ -9,13 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from stabkit.claims import Finding, findings
-from stabkit.report.verdict.answer import answer, instead
-from stabkit.report.verdict.matrix import Matrix, matrix
 from stabkit.results.conditions import apart, trained
+from stabkit.results.matrix import Matrix, matrix
 from stabkit.results.once import Runs
 from stabkit.results.run import Run
 from stabkit.results.surface import Surface
 from stabkit.spec import RunSpec
+from stabkit.wording.answer import answer, instead
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict
 from stabkit.claims import Finding
 from stabkit.claims.base import ClaimPlace, Threshold, Verdict, Weight
 from stabkit.report.json_document import SCHEMA, Document, FactsOfRun, RunJson, facts, series
-from stabkit.report.verdict import legend
-from stabkit.report.verdict.matrix import Matrix
+from stabkit.results.matrix import Matrix
 from stabkit.results.run import Run
 from stabkit.results.surface import Surface, SurfaceSpec
 from stabkit.spec import RunSpec
 from stabkit.surface.roughness import curvature, negative_curvature, roughness
+from stabkit.wording import legend
 
 if TYPE_CHECKING:
     from stabkit.report.summary import Summary

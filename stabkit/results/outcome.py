@@ -30,8 +30,9 @@ from stabkit.spec import SHORTEST_JUDGED, TrainConfig
 Word = Literal["trains", "stuck", "diverged", "early", "failed"]
 
 VANISHED = 1e-2
-"""A first/last decoder gradient ratio below this has vanished: the only limit, for outcomes, words and claims alike.
-What it is worth: FELL_BELOW."""
+"""A first/last decoder gradient ratio below this has vanished: the only limit, for outcomes, words, claims and
+a watch's warnings alike; a probe, which reads sixteen updates, has one of its own (`results/own/rules.py`). What it is
+worth: FELL_BELOW."""
 FELL_BELOW = {"stuck": (31, 31), "trains": (6, 43)}
 """(how many fell below VANISHED, of how many) of the 80 runs of docs/blind.csv that both readings, which saw losses
 alone, called so: all that are stuck, and six that train, Post-LN's near the rate beyond which it no longer does."""
@@ -50,6 +51,8 @@ GONE_FOR, BACK = 125, 1.5
 """A run is stuck for good when every reading of the gradient ratio over so many updates past the warm-up lies below
 VANISHED and the last is no more than BACK times the lowest of them. Near the rate beyond which a method no longer
 trains ratios of 4e-4 lasted for 150 updates and came back, rising as they did (docs/outcome.md)."""
+NEAR_UNIGRAM = 1.1
+"""Of U: what ends above it has not come to the level of word frequencies, and is not stuck there."""
 AT_UNIGRAM = 0.98
 """Of U: a validation loss above it is that of a model that predicts by frequency; one below it, of a run that trains.
 Two readers of curves (docs/outcome.md) called what ends at 0.974 U and below training, at 0.983 U and above not yet."""
@@ -127,7 +130,7 @@ def judge(records: Records, *, unigram: float, warmup: int) -> Outcome:
         word = "trains"
     elif steps < SHORTEST_JUDGED:
         word = "early"
-    elif steps > warmup and final < 1.1 * unigram and (gain < FLAT or gone(records, warmup)):
+    elif steps > warmup and final < NEAR_UNIGRAM * unigram and (gain < FLAT or gone(records, warmup)):
         word = "stuck"
     elif chain.gradient_ratio_lowest < VANISHED and gain < NO_GAIN:
         word = "stuck"
@@ -209,7 +212,7 @@ class StoredOutcome(TypedDict):
 
 
 def check(value: Any) -> None:
-    """Raise ValueError for anything that is not a `Kept`."""
+    """Raise ValueError for anything that is not a `StoredOutcome`."""
     if not isinstance(value, dict) or set(value) != set(StoredOutcome.__annotations__):
         raise ValueError("its outcome.json is not an outcome of training")
     if type(value["parameters"]) is not int or not 0 <= value["parameters"] < 2**53:

@@ -57,7 +57,7 @@ def prepare() -> None:
     A step makes and frees ten thousand objects, none of them in a cycle: looking for cycles after every 700, Python's
     default, costs a twentieth of the time.
 
-    One thread on a CPU is deterministic as it is; `torch.use_deterministic_algorithms` is for GPUs (`_run`): it imports
+    One thread on a CPU is deterministic as it is; `torch.use_deterministic_algorithms` is for GPUs: it imports
     torch's compiler, a second in every worker.
     """
     import torch
@@ -76,22 +76,47 @@ def do(job: Job, tell: Callable[[Event], None]) -> tuple[str, str]:
 
 
 def _run(job: Job, tell: Callable[[Event], None]) -> tuple[str, str]:
-    import torch
-
-    if job["device"] != "cpu":
-        torch.use_deterministic_algorithms(True)
-        setattr(torch.utils.deterministic, "fill_uninitialized_memory", False)  # noqa: B010  # untyped; doubles small costs
-    run_spec = spec.from_json(job["spec"])
+    _deterministic(job["device"])
+    run_spec = _spec(job)
     run_id = run_spec.run_id
-    if job.get("id", run_id) != run_id:
-        raise UsageError(
-            f"this worker has stabkit {__version__}, but another one planned {job['id']}: install the same"
-        )
     store = Store(Path(job["out"]))
     with store.shelf.hold(run_id, job.get("over", "")):
         if (done := store.shelf.load_if_sound(run_id)) is not None:  # by another command meanwhile
             return run_id, done.outcome.word
         return run_id, _trained(job, run_spec, store, tell)
+
+
+def _deterministic(device: str) -> None:
+    """On a GPU the operations that give equal bits."""
+    import torch
+
+    if device != "cpu":
+        torch.use_deterministic_algorithms(True)
+        setattr(torch.utils.deterministic, "fill_uninitialized_memory", False)  # noqa: B010  # untyped; doubles small costs
+
+
+def _spec(job: Job) -> RunSpec:
+    """The run of a job; raises UsageError where another version planned it."""
+    run_spec = spec.from_json(job["spec"])
+    if job.get("id", run_spec.run_id) != run_spec.run_id:
+        raise UsageError(
+            f"this worker has stabkit {__version__}, but another one planned {job['id']}: install the same"
+        )
+    return run_spec
+
+
+def _progress(specs: Sequence[RunSpec], tell: Callable[[Event], None]) -> Callable[[int, int, float], None]:
+    """Told of (number, step, loss), tells of each run twice a second at most."""
+    last = dict.fromkeys(range(len(specs)), time.monotonic())
+
+    def progress(number: int, step: int, loss: float) -> None:
+        now = time.monotonic()
+        if now - last[number] > 0.5:
+            last[number] = now
+            steps = specs[number].train.steps
+            tell({"id": specs[number].run_id, "step": step, "steps": steps, "loss": records.jsonable(loss)})
+
+    return progress
 
 
 def _trained(job: Job, run_spec: RunSpec, store: Store, tell: Callable[[Event], None]) -> str:
@@ -100,16 +125,13 @@ def _trained(job: Job, run_spec: RunSpec, store: Store, tell: Callable[[Event], 
     from stabkit.training import train
 
     run_id = run_spec.run_id
-    begin = last = time.monotonic()
+    begin, shown = time.monotonic(), _progress([run_spec], tell)
     moved = False
 
     def progress(step: int, loss: float) -> None:
-        nonlocal last, moved
+        nonlocal moved
         moved = True
-        now = time.monotonic()
-        if now - last > 0.5:
-            last = now
-            tell({"id": run_id, "step": step, "steps": run_spec.train.steps, "loss": records.jsonable(loss)})
+        shown(0, step, loss)
 
     task = texts.task(run_spec, job["corpus"], store.out)
 
@@ -145,16 +167,8 @@ def _trained(job: Job, run_spec: RunSpec, store: Store, tell: Callable[[Event], 
 
 def _runs(job: Job, tell: Callable[[Event], None]) -> tuple[str, str]:
     """Runs at once, each committed; the answer is {run id: outcome}. None of them is checkpointed."""
-    import torch
-
-    if job["device"] != "cpu":
-        torch.use_deterministic_algorithms(True)
-        setattr(torch.utils.deterministic, "fill_uninitialized_memory", False)  # noqa: B010  # as in `_run`
-    specs = [spec.from_json(each["spec"]) for each in job["jobs"]]
-    if foreign := [each["id"] for each, one in zip(job["jobs"], specs, strict=True) if each["id"] != one.run_id]:
-        raise UsageError(
-            f"this worker has stabkit {__version__}, but another one planned {foreign[0]}: install the same"
-        )
+    _deterministic(job["device"])
+    specs = [_spec(each) for each in job["jobs"]]
     store = Store(Path(job["out"]))
     answers = dict[str, Any]()
     with ExitStack() as held:
@@ -178,15 +192,7 @@ def _together(job: Job, specs: Sequence[RunSpec], store: Store, tell: Callable[[
     """Train runs at once and commit each; {run id: outcome}."""
     from stabkit.training import vmapped
 
-    begin, last = time.monotonic(), dict[int, float]()
-
-    def progress(number: int, step: int, loss: float) -> None:
-        now = time.monotonic()
-        if now - last.get(number, begin) > 0.5:
-            last[number] = now
-            steps = specs[number].train.steps
-            tell({"id": specs[number].run_id, "step": step, "steps": steps, "loss": records.jsonable(loss)})
-
+    begin, progress = time.monotonic(), _progress(specs, tell)
     tasks = [texts.task(one, job["corpus"], store.out) for one in specs]
     results = vmapped.together(specs, tasks, job["device"], progress, job.get("texts", {}))
     seconds = (time.monotonic() - begin) / len(specs)

@@ -1,6 +1,7 @@
 """Stored runs: a folder a run, whole or absent. Never imports torch.
 
-    <out>/runs/<run_id>/       spec.json outcome.json records.npz weights.safetensors environment.json manifest.json
+    <out>/runs/<run_id>/       spec.json outcome.json records.npz weights.safetensors environment.json manifest.json,
+                               and own.json where it was made by files of the user's own
     <out>/runs/.partial/       <run_id>/: checkpoint.npz and attempts.jsonl of a run that is not finished;
                                <run_id>.…/: a folder being assembled. May be deleted when nothing runs
     <out>/runs/.quarantine/    folders that failed their check, moved here with one warning

@@ -11,13 +11,13 @@ import pytest
 
 from stabkit.report.provenance import condition
 from stabkit.report.sweep_document import cells
-from stabkit.report.verdict.answer import answer, in_short
-from stabkit.report.verdict.matrix import matrix
 from stabkit.results.forecast import model
 from stabkit.results.forecast.logistic import word
 from stabkit.results.forecast.model import Forecast
+from stabkit.results.matrix import matrix
 from stabkit.results.outcome import AT_UNIGRAM
 from stabkit.results.run import Run
+from stabkit.wording.answer import answer, in_short
 from stabkit.words import HEADLINE, fitting
 from tests.figures.fake_runs import at16
 from tests.report.pages import render

@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 
 from stabkit.methods.blocks import BLOCKS, Block
-from stabkit.report.verdict import legend
-from stabkit.report.verdict.answer import answer, instead
-from stabkit.report.verdict.matrix import matrix
+from stabkit.results.matrix import matrix
 from stabkit.results.run import Run
+from stabkit.wording import legend
+from stabkit.wording.answer import answer, instead
 from stabkit.words import several
 from tests.figures.fake_runs import MEASURED, at16, plausible, run, spec, sweep
 

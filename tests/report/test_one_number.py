@@ -10,8 +10,8 @@ from stabkit.claims import findings
 from stabkit.claims.base import ClaimPlace
 from stabkit.figures.chain.step_curves import UPDATE
 from stabkit.figures.depth import update_depth
-from stabkit.report.verdict.matrix import matrix
 from stabkit.results import update_fit as depth_fit
+from stabkit.results.matrix import matrix
 from stabkit.results.once import Runs
 from stabkit.results.readings import centre
 from stabkit.words import short

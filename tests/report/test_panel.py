@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from stabkit.report.verdict import panel
+from stabkit.report import panel
 from stabkit.words import short
 from tests.figures.fake_runs import plausible, run, spec
 

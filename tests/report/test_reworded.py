@@ -30,7 +30,6 @@ from stabkit.report.own import document as own_document
 from stabkit.report.own import probe as probe_page
 from stabkit.report.own import watch as watch_page
 from stabkit.report.summary import Summary, summarise
-from stabkit.report.verdict import answer, legend
 from stabkit.results import update_fit as depth_fit
 from stabkit.results.conditions import Condition
 from stabkit.results.landscape import Landscape, Normalisation
@@ -41,7 +40,7 @@ from stabkit.results.surface import At, Plane, Surface, SurfaceSpec
 from stabkit.running.plan import Done
 from stabkit.running.probes import ProbeRequest
 from stabkit.storage.watched import Watched
-from stabkit.wording import chain, links
+from stabkit.wording import answer, chain, legend, links
 from studies.recent import claims as recent
 from tests.commands import TINY, stabkit
 from tests.figures.fake_runs import at16, plane, plausible, spec, step, sweep

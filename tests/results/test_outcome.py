@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stabkit.report.verdict.legend import detail
 from stabkit.results.chain import links
 from stabkit.results.outcome import FELL_BELOW, VANISHED, judge, perplexity
 from stabkit.results.records import Table
+from stabkit.wording.legend import detail
 from stabkit.words import scientific
 
 U = 6.0

@@ -13,8 +13,7 @@ from stabkit.claims.base import MUCH, STEP, Claim, Measurement, Spot, at_most, p
 from stabkit.claims.deepnet.update import D, P
 from stabkit.claims.evidence import NEARLY, Find, above_theorem, at, falling, numbers, of_line, sizes
 from stabkit.methods import variant
-from stabkit.results import slope
-from stabkit.results import update_fit as depth_fit
+from stabkit.results import slope, update_fit
 from stabkit.results.run import Run
 from stabkit.results.update_fit import JOINED, DepthLine, Stacks, unless_equal
 from stabkit.words import listed
@@ -33,7 +32,7 @@ def _lines(runs: Sequence[Run], shapes: Sequence[Stacks]) -> list[tuple[str, str
     """(method, apart, its runs, the line) of every method in models of these shapes."""
     kept = slope.trusted(runs)
     rows = []
-    for line in depth_fit.lines(slope.frame(kept), ceiling=False):
+    for line in update_fit.lines(slope.frame(kept), ceiling=False):
         if line.shape in shapes:
             members = [run for run in kept if variant(run.spec) == line.variant]
             rows.append((line.variant, listed(unless_equal(line.shape), line.condition), members, line))

@@ -46,7 +46,7 @@ from stabkit.claims.evidence import (
     sizes,
     warmups,
 )
-from stabkit.results import update_fit as depth_fit
+from stabkit.results import update_fit
 from stabkit.results.chain import SATURATED
 from stabkit.results.once import once
 from stabkit.results.readings import centre, reference_step, series
@@ -71,16 +71,16 @@ def cold_and_deep(cell: ClaimCell) -> bool:
 
 
 @once
-def _lines(runs: Sequence[Run]) -> list[tuple[str, list[Run], dict[str, depth_fit.DepthLine]]]:
+def _lines(runs: Sequence[Run]) -> list[tuple[str, list[Run], dict[str, update_fit.DepthLine]]]:
     """(condition in words, its runs, {method: line}) at the page's reference step, of stacks of equal depth or of one
     stack."""
     step = reference_step(runs)
     rows = []
     for apart, members in groups(runs):
-        lines = depth_fit.lines(depth_fit.updates(members, step))
+        lines = update_fit.lines(update_fit.updates(members, step))
         for shape in dict.fromkeys(line.shape for line in lines):
             of_shape = {line.variant: line for line in lines if line.shape == shape}
-            rows.append((listed(depth_fit.unless_equal(shape), apart), members, of_shape))
+            rows.append((listed(update_fit.unless_equal(shape), apart), members, of_shape))
     return rows
 
 

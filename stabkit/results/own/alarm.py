@@ -28,7 +28,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import TypedDict
 
-from stabkit.results.outcome import LOST, RECOVERED
+from stabkit.results.outcome import LOST, RECOVERED, VANISHED
 from stabkit.results.own.cell import Sublayer, module_of
 from stabkit.results.own.cure import BY_KEY
 from stabkit.results.own.guess import Guess
@@ -41,7 +41,7 @@ LATE, LEVEL = 64, 0.003
 """Updates after which a model is to have learnt more than frequencies; H(mean p) − mean H(p) of its scores, nats."""
 JUMP, BEFORE = 20.0, 5
 """Times the median of so many readings."""
-WEAK = 1e-2
+WEAK = VANISHED
 """The lowest layer's gradient over the top layer's: warned of below, and above its inverse."""
 TRY = {
     "gradient": "rate/10",

@@ -19,16 +19,16 @@ from stabkit.figures.depth.slope import PICTURE
 from stabkit.figures.drawing import style
 from stabkit.model.transformer import tensors
 from stabkit.report import order
-from stabkit.report.verdict.answer import answer, instead
-from stabkit.report.verdict.matrix import matrix
 from stabkit.results import slope
 from stabkit.results import update_fit as depth_fit
 from stabkit.results.conditions import trained
+from stabkit.results.matrix import matrix
 from stabkit.results.readings import reference_step
 from stabkit.results.run import Run
 from stabkit.spec import RunSpec
 from stabkit.tasks.synthetic import Synthetic
 from stabkit.training import train
+from stabkit.wording.answer import answer, instead
 from stabkit.wording.slope import clauses, promise, title
 from tests.conftest import tiny
 from tests.figures.fake_runs import plausible, run, spec, step, table

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
-from stabkit.report.verdict.matrix import Matrix, VerdictCell, VerdictRow
 from stabkit.results.conditions import Condition
 from stabkit.results.forecast.measured import UPDATES
 from stabkit.results.forecast.model import UNSEEN, WARMUP
+from stabkit.results.matrix import Matrix, VerdictCell, VerdictRow
 from stabkit.results.outcome import NEAR
 from stabkit.results.run import Run
 from stabkit.spec import RunSpec

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stabkit.report.verdict.matrix import Matrix, VerdictCell
 from stabkit.results.conditions import output_layers, shown
+from stabkit.results.matrix import Matrix, VerdictCell
 from stabkit.results.points import HIGHEST, LOWEST
 from stabkit.results.readings import series
 from stabkit.results.run import Run

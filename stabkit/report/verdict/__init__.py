@@ -1,1 +1,0 @@
-"""The verdicts: the matrix as a value, the sentences computed from it, what its cells look like."""

@@ -1,0 +1,55 @@
+"""Who follows a call of the API: the command line, which shows it, or nobody."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, Protocol
+
+from stabkit.errors import warn
+from stabkit.running.execute import Listener
+from stabkit.running.executors.base import Lost, Tell
+from stabkit.running.plan import Plan
+from stabkit.running.probes import ProbedCell, ProbeSpec
+from stabkit.running.trials import TrialSpec, TriedModel
+
+
+class CallListener(Listener, Protocol):
+    """Follows a call of the API; the command line's shows it (`cli/progress.py`)."""
+
+    @property
+    def command(self) -> str:
+        """The call as people type it, for the page and for whoever goes on after an interruption."""
+
+    def noted(self, note: str) -> None:
+        """What was left out, and why."""
+
+    def probing(
+        self, count: int
+    ) -> AbstractContextManager[tuple[Tell, Callable[[ProbeSpec, ProbedCell | Lost], None]]]:
+        """Around the cells of a probe: what to call at an event of a worker, and when a cell has ended."""
+
+    def trying(self, count: int) -> AbstractContextManager[tuple[Tell, Callable[[TrialSpec, TriedModel | Lost], None]]]:
+        """Likewise around the rates of a round that are tried on a user's own model."""
+
+
+class Silent:
+    """Shows nothing; what is left out is a Python warning, where the API was called."""
+
+    def __init__(self, command: str) -> None:
+        self.command = command
+
+    def noted(self, note: str) -> None:
+        """Warned of where the user called."""
+        warn(note)
+
+    def planned(self, plan: Plan[Any, Any]) -> None: ...
+
+    def making(self, what: str) -> None: ...
+
+    @contextmanager
+    def training(self, *asked: Any, **named: Any) -> Iterator[tuple[Tell, Callable[..., None]]]:
+        """Nothing is shown."""
+        yield lambda event: None, lambda *ended: None
+
+    measuring = probing = trying = training
