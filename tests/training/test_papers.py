@@ -28,9 +28,10 @@ def run(multi30k):
 
 
 def test_without_warm_up_at_18_layers_post_ln_is_stuck_at_the_unigram_loss_where_deepnorm_trains(run):
-    post, deep = (run(m, 18, steps=150, warmup=0).outcome for m in ("post-ln", "deepnorm"))
+    decided = {"post-ln": True, "deepnorm": False}  # what is stuck need not go on
+    post, deep = (run(m, 18, steps=250, warmup=0, stop_when_decided=stop).outcome for m, stop in decided.items())
     assert post.word == "stuck" and post.validation_loss > 0.98 * post.unigram_loss
-    assert deep.word == "trains" and deep.unigram_loss - deep.validation_loss > 0.2
+    assert deep.word == "trains" and deep.unigram_loss - deep.validation_loss > 0.3
     assert post.chain.gradient_ratio_lowest < 1e-4 and deep.chain.gradient_ratio_lowest > 1e-2
 
 
