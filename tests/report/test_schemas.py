@@ -29,6 +29,8 @@ from tests.own import probe_models as models
 pytestmark = pytest.mark.usefixtures("undrawn")
 ROOT = Path(__file__).parents[2]
 SMALL = "--hidden 16 --ffn 24 --vocab 200 --max-tokens 64 --out {out}"
+RATES = "--seeds 0 --lr 1e-2..8e-2"
+"""Of a search."""
 PROBE = "probe tests.own.probe_models"
 QUICK = {
     "sweep": f"sweep --models deepnorm,admin --depths 1,2 --steps 2 --warmup 4000 --seeds 5 {SMALL}",
@@ -50,7 +52,7 @@ QUICK = {
 SLOW = {
     "landscape": f"landscape --models deepnorm --depths 1 --steps 2 --snapshots 2 --points 3 --cut-points 5 {SMALL}",
     "ablate": f"ablate --models deepnorm --depths 1 --steps 45 {SMALL}",
-    "transfer": f"transfer --models pre-ln --depths 1,2 --predict 4 --seeds 0 --steps 40 --arch decoder-only {SMALL}",
+    "transfer": f"transfer --models pre-ln --depths 1,2 --predict 4 --steps 40 --arch decoder-only {RATES} {SMALL}",
     "paper": "paper fig4 --depths 1,2 --steps 2 --vocab 200 --out {out}",
 }
 MORE = {
