@@ -17,8 +17,8 @@ NO_SIGN = "no warning sign"
 
 
 class _Words(dict[str, str]):
-    """{an outcome or a forecast: how a cell says it}: a key that has no other words stands for itself. A test changes all
-    of them (`tests/report/test_reworded.py`)."""
+    """{an outcome or a forecast: how a cell says it}: a key that has no other words stands for itself. A test changes
+    all of them (`tests/report/test_reworded.py`)."""
 
     def __missing__(self, key: str) -> str:
         return key
