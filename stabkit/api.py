@@ -1,7 +1,7 @@
 """The Python API: the commands as functions, each with its signature from `options/commands.py` and its help here.
 
-The command line calls what is behind them (`cli/command.py`). Importing this imports neither typer nor torch, pandas or
-matplotlib.
+The command line calls what they wrap, with a listener that shows the progress. All stand in one file, so that what two
+of them say is seen side by side. Importing it imports neither typer nor torch, pandas or matplotlib.
 """
 
 from __future__ import annotations
@@ -136,7 +136,14 @@ def landscape(asked: commands.LandscapeOptions, listener: CallListener | None) -
     """
     if asked.weights and not asked.factory:
         raise UsageError("--weights is for the model of --factory")
-    return _around(asked.factory, asked) if asked.factory else _train("landscape", asked, listener)
+    if not asked.factory:
+        return _train("landscape", asked, listener)
+    from stabkit.options import landscape, machine
+    from stabkit.report.result import ModelSurface
+
+    out = machine.output(asked.out)
+    around, cuts = landscape.around(asked.factory, asked)
+    return ModelSurface(factory=asked.factory, out=out, surface=around, cuts=cuts)
 
 
 @overload
@@ -406,32 +413,6 @@ def _lost(count: int, of: int, what: str = "have no result") -> None:
     """Warn where the call stands."""
     if count:
         warn(f"{count} of {of} runs {what}; `.failed` and the page say why")
-
-
-def _around(factory: str, asked: commands.LandscapeOptions) -> ModelSurface:
-    """The loss around a user's own model, which stays as it is: one surface, and a cut a direction seed."""
-    from stabkit.options import landscape, machine
-    from stabkit.own.factory import model_and_loss
-    from stabkit.report.result import ModelSurface
-    from stabkit.surface.anymodel import loss_surface
-
-    wanted, out = landscape.surfaces(asked, 0, "cpu"), machine.output(asked.out)
-    model, loss = model_and_loss("--factory", factory, str(asked.weights or ""))
-    plane: dict[str, Any] = {
-        "reach": wanted.reach,
-        "normalise": wanted.normalise,
-        "one_dimensional": wanted.one_dimensional,
-    }
-    seeds, engine = wanted.direction_seeds, wanted.engine
-    try:
-        around = loss_surface(model, loss, points=wanted.points, seed=seeds[0], engine=engine, **plane)
-        cuts = [loss_surface(model, loss, points=wanted.cut_points, seed=seed, cut=True, **plane) for seed in seeds]
-    except UsageError:
-        raise
-    except (Exception, SystemExit) as error:
-        why = f"{type(error).__name__}: {' '.join(str(error).split())}"
-        raise UsageError(f"--factory: its loss raised {why}") from error
-    return ModelSurface(factory=factory, out=out, surface=around, cuts=cuts)
 
 
 def _stored(out: Folder) -> list[Run]:

@@ -183,7 +183,7 @@ def _parameters(function: Callable[..., Any]) -> Iterator[inspect.Parameter]:
     """The options of a signature as typer reads them."""
     for name, parameter in inspect.signature(function).parameters.items():
         if get_origin(parameter.annotation) is not Annotated:
-            continue  # a listener, or an option of the terminal
+            continue  # an option of the terminal
         kind, option, *_ = get_args(parameter.annotation)
         match option:
             case Argument():

@@ -1,10 +1,11 @@
-"""Options of a landscape → a Request with the surfaces that are wanted."""
+"""Options of a landscape → a Request with the surfaces that are wanted, or those around a model of the user's own."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import get_args
+from functools import partial
+from typing import TYPE_CHECKING, get_args
 
 from stabkit import methods
 from stabkit.errors import UsageError, require
@@ -17,6 +18,9 @@ from stabkit.running.grid import Grid
 from stabkit.running.request import Request
 from stabkit.running.surfaces import SurfaceRequest
 from stabkit.spec import snapshot_steps
+
+if TYPE_CHECKING:
+    from stabkit.surface.anymodel import LossSurface
 
 
 def landscape(options: LandscapeOptions, making: Making) -> Request:
@@ -77,3 +81,22 @@ def surfaces(options: LandscapeOptions, steps: int, device: str) -> SurfaceReque
         device=device,
         engine=engine,
     )
+
+
+def around(factory: str, options: LandscapeOptions) -> tuple[LossSurface, list[LossSurface]]:
+    """The loss around a user's own model, which stays as it is: one surface, and a cut a direction seed."""
+    from stabkit.own.factory import model_and_loss
+    from stabkit.surface.anymodel import loss_surface
+
+    wanted = surfaces(options, 0, "cpu")
+    model, loss = model_and_loss("--factory", factory, str(options.weights or ""))
+    draw = partial(loss_surface, model, loss, reach=wanted.reach, normalise=wanted.normalise)
+    seeds, draw = wanted.direction_seeds, partial(draw, one_dimensional=wanted.one_dimensional)
+    try:
+        whole = draw(points=wanted.points, seed=seeds[0], engine=wanted.engine)
+        return whole, [draw(points=wanted.cut_points, seed=seed, cut=True) for seed in seeds]
+    except UsageError:
+        raise
+    except (Exception, SystemExit) as error:
+        why = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        raise UsageError(f"--factory: its loss raised {why}") from error

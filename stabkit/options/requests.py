@@ -14,7 +14,7 @@ READ: Mapping[type[Options], Callable[[Any, Making], Request]] = {
     OPTIONS["sweep"]: grids.sweep,
     OPTIONS["ablate"]: grids.ablate,
     OPTIONS["landscape"]: landscape.landscape,
-    OPTIONS["transfer"]: transfer.request,
+    OPTIONS["transfer"]: lambda asked, making: transfer.of_methods(asked, making).request,  # at the lowest rate
 }
 
 

@@ -80,11 +80,6 @@ def of_methods(options: TransferOptions, making: Making) -> MethodsAsked:
     return MethodsAsked(plan=plan, cells=cells, request=whole)
 
 
-def request(options: TransferOptions, making: Making) -> Request:
-    """The request of built-in methods, their runs at the lowest rate; raises UsageError."""
-    return of_methods(options, making).request
-
-
 def _predict(options: TransferOptions, sizes: tuple[int, ...]) -> tuple[int, ...]:
     given = options.predict
     asked = () if given in (None, "") else tuple(sorted(ranges.wholes("--predict", given, 1, 1_000_000)))

@@ -2,8 +2,7 @@
 answer, the rest by section.
 
 The command is known by its runs, so that a page made again from a store is the same: surfaces are `landscape`'s, scaled
-α or β `ablate`'s, and all else is a sweep, of single steps alone with a
-question of its own.
+α or β `ablate`'s, and all else is a sweep; one of single steps alone asks a question of its own.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ def _read(value: Any, kind: Any) -> Any:
         return tuple(_read(own, of[0]) for own in value)
     if isinstance(origin, type) and issubclass(origin, Mapping) and isinstance(value, Mapping):
         return {name: _read(own, of[1]) for name, own in value.items()}
-    if kind is float and type(value) in (int, str):
+    if kind is float and (type(value) is int or value in ("nan", "inf", "-inf")):
         return float(value)
     return read(kind, value) if is_dataclass(kind) and isinstance(kind, type) else value
 

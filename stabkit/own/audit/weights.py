@@ -56,7 +56,7 @@ def _finite(case: Case, anatomy: Anatomy) -> Iterator[Violation]:
         (
             tuple(part.name for part in outside if part.name),
             f"{len(outside)} of {len(anatomy.outside)} matrices outside",
-            f"{named} outside all sub-layers," * bool(outside),
+            f"{named} outside all sub-layers," if outside else "",
         ),
     ):
         if what:
