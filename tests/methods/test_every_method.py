@@ -136,17 +136,16 @@ for method in sys.argv[1:]:
         os._exit(0)
     assert os.waitpid(child, 0)[1] == 0
 """
-HEAVIEST = [("post-ln", "admin", "dlcl", "normformer"), ("keel", "sandwich-ln", "peri-ln", "layernorm-scaling")]
+HEAVIEST = ("post-ln", "dlcl", "normformer", "sandwich-ln")
 """What takes most, and a plain one; of the others the estimate alone is asked."""
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "darwin", reason="macOS counts peak memory in other units")
-@pytest.mark.parametrize("keys", HEAVIEST, ids=lambda keys: ", ".join(keys))
-def test_a_hundred_layers_a_side_take_a_step_of_512_tokens_within_3_gb(keys):
-    done = subprocess.run([sys.executable, "-c", STEP, *keys], capture_output=True, text=True, check=True)
+def test_a_hundred_layers_a_side_take_a_step_of_512_tokens_within_3_gb():
+    done = subprocess.run([sys.executable, "-c", STEP, *HEAVIEST], capture_output=True, text=True, check=True)
     peaks = dict(map(json.loads, done.stdout.splitlines()))
-    assert tuple(peaks) == keys
+    assert tuple(peaks) == HEAVIEST
     for key, kilobytes in peaks.items():
         assert kilobytes * 1024 < 3e9, key
         spec = RunSpec(method=key, model=ModelConfig(encoder_layers=100, decoder_layers=100))

@@ -29,7 +29,7 @@ from tests.own import probe_models as models
 pytestmark = pytest.mark.usefixtures("undrawn")
 ROOT = Path(__file__).parents[2]
 SMALL = "--hidden 16 --ffn 24 --vocab 200 --max-tokens 64 --out {out}"
-RATES = "--seeds 0 --lr 1e-2..8e-2"
+RATES = "--seeds 0 --lr 1e-2..4e-2"
 """Of a search."""
 PROBE = "probe tests.own.probe_models"
 QUICK = {

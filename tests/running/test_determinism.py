@@ -68,18 +68,16 @@ def burn() -> None:
 
 
 @pytest.mark.slow
-def test_ten_arrangements_of_one_grid_give_ten_equal_sets_of_digests(tmp_path: Path, cluster: Cluster) -> None:
+def test_eight_arrangements_of_one_grid_give_eight_equal_sets_of_digests(tmp_path: Path, cluster: Cluster) -> None:
     sets: dict[str, dict[str, str]] = {}
-    sets["2 workers"] = commanded(tmp_path / "two", "--executor", "processes", "--workers", "2")
     sets["3 workers, order reversed"] = executed(tmp_path / "reversed", "processes", order=-1, workers=3)
     sets["in this process"] = executed(tmp_path / "inline", "inline")
-    sets["checkpointed"] = commanded(tmp_path / "checkpointed", "--checkpoint-every", "5")
     sets["no checkpoints"] = commanded(tmp_path / "none", "--checkpoint-every", "0")
 
     out = tmp_path / "killed"
     one = [*COMMAND, "--checkpoint-every", "4", "--workers", "1"]
-    assert all(killed(one, out, after) for after in (1, 7))
-    sets["1 worker, killed twice and resumed"] = commanded(out, "--checkpoint-every", "4")
+    assert killed(one, out, 7)
+    sets["1 worker, killed and resumed"] = commanded(out, "--checkpoint-every", "4")
 
     commanded(tmp_path / "parts", "--models", "admin")
     sets["in two commands"] = commanded(tmp_path / "parts")
@@ -92,7 +90,7 @@ def test_ten_arrangements_of_one_grid_give_ten_equal_sets_of_digests(tmp_path: P
     for burning in busy:
         burning.start()
     try:
-        sets["a busy machine"] = commanded(tmp_path / "busy")
+        sets["2 workers, a busy machine"] = commanded(tmp_path / "busy", "--executor", "processes", "--workers", "2")
     finally:
         for burning in busy:
             burning.kill()
@@ -100,7 +98,7 @@ def test_ten_arrangements_of_one_grid_give_ten_equal_sets_of_digests(tmp_path: P
     sets["Dask"] = executed(tmp_path / "dask", "dask", scheduler=cluster.address)
 
     first = next(iter(sets.values()))
-    assert len(sets) == 10 and len(first) == 4
+    assert len(sets) == 8 and len(first) == 4
     assert {name for name, found in sets.items() if found != first} == set()
 
 

@@ -22,10 +22,11 @@ from stabkit.errors import UsageError
 from stabkit.options import machine
 from stabkit.running.shard import Shard
 from stabkit.storage.store import Store
+from tests.commands import stabkit
 
-GRID = ("--depths", "1,2,3", "--steps", "40", "--vocab", "200", "--hidden", "16", "--ffn", "24", "--max-tokens", "128")
-COMMAND = ("sweep", *GRID, "--models", "post-ln,deepnorm", "--seeds", "0,1", "--workers", "1", "--warmup", "0")
-RUNS = 12
+GRID = ("--depths", "1,2", "--steps", "30", "--vocab", "200", "--hidden", "16", "--ffn", "24", "--max-tokens", "128")
+COMMAND = ("sweep", *GRID, "--models", "post-ln,deepnorm", "--seeds", "0,1", "--executor", "inline", "--warmup", "0")
+RUNS = 8
 LOGGED = """
 import json, os, sys
 from stabkit.running import work
@@ -37,7 +38,7 @@ def logged(job, *rest):
     return word
 work._trained = logged
 """
-"""Before a worker begins: it writes down what it has trained."""
+"""Before a command begins: it writes down what it has trained."""
 
 
 def digests(out: Path) -> dict[str, str]:
@@ -66,9 +67,8 @@ def site(folder: Path, text: str) -> Path:
 def alone(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """What one process makes of the grid."""
     out = tmp_path_factory.mktemp("alone")
-    process = begin(out)
-    said = process.communicate()
-    assert process.returncode == 0, said
+    done = stabkit(*COMMAND, "--out", out)
+    assert done.returncode == 0, done.stderr
     return digests(out)
 
 
@@ -157,7 +157,7 @@ needs_slurm = pytest.mark.skipif(
 @pytest.mark.long
 def test_a_real_slurm_runs_the_job_array_and_what_the_executor_submits(alone: dict[str, str], tmp_path: Path) -> None:
     """One node, this machine; digests equal to one process's, by either way."""
-    command = shlex.join(COMMAND)
+    command = shlex.join(word for word in COMMAND if word not in ("--executor", "inline"))
     both = (
         f"cd {tmp_path} && SCRATCH={tmp_path} sbatch --wait {array(tmp_path)} && "
         f"{sys.executable} -m stabkit {command} --out {tmp_path}/submitted --workers 2 --executor slurm "

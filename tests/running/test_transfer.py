@@ -139,7 +139,7 @@ def test_places_are_asked_for_once_the_largest_first() -> None:
 
 
 def test_built_in_methods_and_the_same_again_trains_nothing(tmp_path: Path) -> None:
-    asked = {"models": "pre-ln,deepnorm", "depths": (1, 2), "lr": "1e-2..1e-1", "seeds": (0, 1), "out": tmp_path}
+    asked = {"models": "pre-ln,deepnorm", "depths": (1, 2), "lr": "1e-2..4e-2", "seeds": 0, "out": tmp_path}
     found = stabkit.transfer(**asked, **SMALL)
     assert [name.label for name in found.searched.plan.cases.values()] == ["Pre-LN", "DeepNorm"] and not found.failed
     assert {"case", "depth", "lr", "seed", "loss", "trains"} == set(found.runs.columns) and len(found.best) == 4
