@@ -33,6 +33,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 KEPT = Path(__file__).with_suffix(".json")
 SEED, CAP, WORKERS = 17, 90.0, 2
+SHARED = ROOT.parent / "shared"
+DATA = {"STABKIT_MULTI30K": str(SHARED / "data" / "multi30k"), "STABKIT_PAPERS": str(SHARED / "papers")}
 AREAS: dict[str, tuple[int, tuple[str, ...], str | None]] = {
     "own": (10, ("stabkit/own/**/*.py",), None),
     "own results": (7, ("stabkit/results/own/*.py",), None),
@@ -198,24 +200,23 @@ def hit(fault, value):
 
 
 def copy(to: Path) -> Path:
-    """The files of the checkout, without its environments and its history."""
+    """The files of the checkout, without its environments and its history; its kernels are compiled as `dev.py` does:
+    runs with and without them have other digests."""
     listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     for name in subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\0"):
         if name and (ROOT / name).is_file():
             (to / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, to / name)
+    subprocess.run([sys.executable, to / "stabkit" / "kernels" / "build.py"], capture_output=True)
     return to
 
 
 def pytest(tree: Path, *arguments: str, log: Path, cap: float | None = None, **variables: str) -> int | None:
     """pytest's exit code over a copy of the checkout, None where the cap ended it; nothing of it is left running."""
-    data = os.environ.get("STABKIT_MULTI30K", str(ROOT.parent / "shared" / "data" / "multi30k"))
-    settings = {"PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1", "STABKIT_MULTI30K": data, **variables}
+    settings = {**DATA, **os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1", **variables}
     command = [sys.executable, "-m", "pytest", "-p", "benchmarks.mutants", "-p", "no:cacheprovider", "-q", *arguments]
     with log.open("w") as out:
-        process = subprocess.Popen(
-            command, cwd=tree, env={**os.environ, **settings}, stdout=out, stderr=out, start_new_session=True
-        )
+        process = subprocess.Popen(command, cwd=tree, env=settings, stdout=out, stderr=out, start_new_session=True)
         try:
             return process.wait(cap)
         except subprocess.TimeoutExpired:

@@ -18,22 +18,7 @@ from typing import Any
 
 import pytest
 
-TINY = [
-    "--depths",
-    "2",
-    "--steps",
-    "2",
-    "--warmup",
-    "4000",
-    "--hidden",
-    "16",
-    "--ffn",
-    "24",
-    "--vocab",
-    "200",
-    "--max-tokens",
-    "128",
-]
+TINY = "--depths 2 --steps 2 --warmup 4000 --hidden 16 --ffn 24 --vocab 200 --max-tokens 128".split()
 TRAIN = ("SWEEP", "ABLATE", "LANDSCAPE", "PAPER")
 INLINE = {f"STABKIT_{name}_EXECUTOR": "inline" for name in TRAIN}
 """Where nothing else is asked for, runs train in the test's process: to start a worker takes longer than they do."""

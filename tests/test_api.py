@@ -120,6 +120,7 @@ def test_a_sweep_is_its_runs_a_sentence_and_a_page_and_the_same_again_trains_not
     assert sorted(last["value"]) == pytest.approx(sorted(runs["update"]))
 
 
+@pytest.mark.slow
 def test_a_result_shows_itself_in_a_notebook_and_its_page_names_the_command_that_makes_it(tmp_path: Path) -> None:
     given = {**SMALL, "steps": 16}
     result = stabkit.sweep(("post-ln", "deepnorm"), seeds=0, out=tmp_path, **given)
@@ -257,6 +258,7 @@ def test_where_there_is_no_store_it_says_so(tmp_path: Path) -> None:
 LINKS = ("gradient", "scores", "update", "stream", "tokens", "loss", "finite")
 
 
+@pytest.mark.slow
 def test_a_model_of_ones_own_is_probed_by_name_or_as_a_function(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     options: dict[str, Any] = {"depths": (2, 4, 8), "seeds": 0, "steps": 2, "out": tmp_path}
     named = stabkit.probe("tests.own.probe_models:pre_ln", **options)
@@ -284,6 +286,7 @@ print(sorted(heavy | ours))
 """
 
 
+@pytest.mark.slow
 def test_a_probe_in_a_fresh_process_imports_neither_the_command_line_nor_a_figure(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", FRESH, tmp_path], capture_output=True, text=True)
     assert done.stdout.strip() == "[]", done.stdout + done.stderr

@@ -46,6 +46,7 @@ print(json.dumps(told))
 """
 
 
+@pytest.mark.slow
 def test_what_reads_results_never_imports_torch_and_help_imports_nothing_heavy() -> None:
     """One process, room after room: what each loads is there from then on."""
     done = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, check=True)
@@ -79,6 +80,7 @@ def test_lint_fails_above_a_rooms_budget_and_for_a_long_file_without_a_reason(
     assert table(7, 6) == 1 and table(7, 6, '"stabkit/own/trace.py" = "one table"') == 0
 
 
+@pytest.mark.slow
 def test_only_the_command_lines_room_prints() -> None:
     """Nothing else calls `print` or knows the standard streams; `__main__` answers a Ctrl-C before there is a room."""
     said = []

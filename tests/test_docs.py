@@ -127,6 +127,7 @@ def printed(part):
     return [command for command in COMMANDS if " ./" in command and part in command]
 
 
+@pytest.mark.slow
 def test_the_method_of_the_docs_keeps_the_contract(recipes):
     """As printed, whole: the models of 100 layers too."""
     ((command, _),) = [printed("check")]
@@ -136,6 +137,7 @@ def test_the_method_of_the_docs_keeps_the_contract(recipes):
     assert "breaks" not in done.stdout
 
 
+@pytest.mark.slow
 def test_so_does_the_one_with_a_wiring_of_two_streams(recipes):
     ((_, command),) = [printed("check")]
     done = stabkit(*shlex.split(command), cwd=recipes)
@@ -144,6 +146,7 @@ def test_so_does_the_one_with_a_wiring_of_two_streams(recipes):
     assert "breaks" not in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
 def test_the_recipes_of_the_docs_are_swept_and_seen(recipes):
     """The printed commands in one, at a size for a test."""
@@ -183,6 +186,7 @@ def test_the_figure_of_the_docs_keeps_the_contract():
         assert ("✕" in made.read) == (lost in runs)
 
 
+@pytest.mark.slow
 def test_the_pages_of_methods_are_what_the_program_says():
     made = runpy.run_path(str(DOCS / "_ext" / "generated.py"))["method_pages"]()
     pages = [DOCS / "methods.md", *DOCS.glob("methods/*.md")]

@@ -43,6 +43,7 @@ def test_a_command_names_the_extra_that_it_needs(line: str, said: str, tmp_path:
     assert done.returncode == 2 and said in " ".join(done.stderr.split())
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("plain", "undrawn")
 def test_a_sweep_of_the_synthetic_task_and_its_surfaces_need_none_of_them(tmp_path: Path) -> None:
     line = "sweep --models post-ln,deepnorm --depths 2 --steps 2 --warmup 0 --max-tokens 64"

@@ -62,6 +62,7 @@ def executed(block, **names):
     return names
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_of_the_readme_is_one(command: str, tmp_path: Path) -> None:
     words = shlex.split(
@@ -103,19 +104,7 @@ def test_the_readmes_factory_can_be_probed(tmp_path):
     need("libraries", find_spec("transformers") is not None, "transformers")
     (tmp_path / "readme_model.py").write_text(GPT)
     done = stabkit(
-        *(
-            "probe",
-            "readme_model:gpt",
-            "--depths",
-            "1,2,4",
-            "--seeds",
-            "0",
-            "--steps",
-            "1",
-            "--quiet",
-            "--workers",
-            "1",
-        ),
+        *"probe readme_model:gpt --depths 1,2,4 --seeds 0 --steps 1 --quiet --workers 1".split(),
         *("--out", tmp_path / "out"),
         cwd=tmp_path,
     )

@@ -74,6 +74,7 @@ def test_runs_are_listed_shown_and_removed(out):
     assert many.returncode == 2 and "write more of the name" in many.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("drawn")
 def test_a_report_is_made_of_the_runs_named(out, tmp_path):
     page = tmp_path / "r.html"
@@ -96,6 +97,7 @@ def test_json_holds_every_claim_with_its_verdict_and_what_would_test_it(out):
             assert place["verdict"] in {*ORDER} - {"mixed", "untested"}
 
 
+@pytest.mark.slow
 def test_the_terminal_ends_with_answer_claims_page_and_next_within_80_columns(out, tmp_path):
     assert "central claims" not in stabkit("sweep", *TINY, "--out", out).stdout, "one seed decides nothing"
     done = stabkit("sweep", *TINY, "--seeds", "0,1", "--out", tmp_path)
@@ -104,6 +106,7 @@ def test_the_terminal_ends_with_answer_claims_page_and_next_within_80_columns(ou
     assert max(map(len, lines)) <= 80 and page.startswith("report:") and following.startswith("next:")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [5, pytest.param(None, marks=pytest.mark.slow)])
 def test_every_figure_is_written_as_files(count, out, tmp_path, monkeypatch):
     monkeypatch.setattr("stabkit.figures.catalogue.FIGURES", FIGURES[:count])
@@ -118,6 +121,7 @@ def test_every_figure_is_written_as_files(count, out, tmp_path, monkeypatch):
     assert (tmp_path / "r.html").read_text(encoding="utf-8").count('id="figure-') >= (count or 20) - 1
 
 
+@pytest.mark.slow
 def test_a_run_whose_records_cannot_be_read_is_left_out_of_the_page(out, tmp_path):
     import hashlib
     import shutil
@@ -137,6 +141,7 @@ def test_a_run_whose_records_cannot_be_read_is_left_out_of_the_page(out, tmp_pat
     assert "ADMIN" not in (tmp_path / "r.html").read_text().partition('<details class="fold"')[0]
 
 
+@pytest.mark.slow
 def test_methods_are_listed_with_formula_source_and_constants():
     listed = stabkit("methods").stdout
     assert "deepnorm" in listed and "DeepNet §3.3" in listed and "option omega: profile, closed, constant" in listed
@@ -274,6 +279,7 @@ def test_a_corpus_of_unequal_sides_names_both_files(tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_two_commands_on_one_store_train_each_run_once(tmp_path):
     """Both are given the same grid: what one is at the other waits for."""
     command = [sys.executable, "-m", "stabkit", "sweep", *TINY, "--models", "papers", "--workers", "1"]
@@ -289,6 +295,7 @@ def test_two_commands_on_one_store_train_each_run_once(tmp_path):
     assert all("Traceback" not in err for _, err in said)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", some([signal.SIGINT, signal.SIGTERM, signal.SIGHUP]))
 def test_a_signal_ends_the_sweep_and_names_the_command_that_continues(number, tmp_path):
     command = [
@@ -333,6 +340,7 @@ def test_hostile_names_reach_the_terminal_as_text(tmp_path):
     assert done.returncode == 2 and "\x1b]0" not in done.stderr and "[red]" in done.stderr
 
 
+@pytest.mark.slow
 def test_parallel_text_is_swept_and_a_changed_corpus_is_other_runs(tmp_path):
     words = "ein hund läuft über die wiese im park und schläft am tag".split()
     for stem, count in (("train", 400), ("valid", 40)):
@@ -367,6 +375,7 @@ def test_parallel_text_is_swept_and_a_changed_corpus_is_other_runs(tmp_path):
     assert refused.returncode == 2 and "Traceback" not in refused.stderr and "vocab" in refused.stderr
 
 
+@pytest.mark.slow
 def test_verify_names_a_translation_that_was_changed(tmp_path):
     out = tmp_path / "out"
     assert stabkit("sweep", "--models", "deepnorm", *TINY, "--bleu", "--out", out, "--quiet").returncode == 0

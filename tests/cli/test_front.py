@@ -20,18 +20,7 @@ from stabkit.paper.items import BY_KEY
 from tests.commands import TINY, stabkit
 
 pytestmark = pytest.mark.usefixtures("undrawn")
-WORDS = [
-    "sweep",
-    "ablate",
-    "transfer",
-    "landscape",
-    "paper",
-    "report",
-    "export",
-    "methods",
-    "schema",
-    "probe",
-]
+WORDS = "sweep ablate transfer landscape paper report export methods schema probe".split()
 ONE_STEP = ("--optimizer", "sgd", "--steps", "1", "--warmup", "0", "--lr", "1e-5", "--dtype", "float64")
 ROWS = [*([word] for word in WORDS), ["audit"], *(["runs", word] for word in ("ls", "show", "verify", "rm"))]
 
@@ -58,6 +47,7 @@ def test_the_examples_of_what_trains_are_understood(name: str, tmp_path: Path) -
         assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_options_stand_in_panels_and_none_is_forgotten() -> None:
     text = helped("sweep")
     places = [text.index(f"─ {panel} ─") for panel in ("What to train", "On what", "How it is trained, and how long")]
@@ -138,6 +128,7 @@ def test_the_page_is_opened_on_request(
     assert len(opened) == 2
 
 
+@pytest.mark.slow
 def test_the_last_lines_are_the_answer_the_page_and_the_next_command(tmp_path: Path) -> None:
     words = ["--models", "deepnorm,post-ln", *TINY, "--steps", "16", "--out", str(tmp_path)]
     done = stabkit("sweep", *words)
@@ -148,6 +139,7 @@ def test_the_last_lines_are_the_answer_the_page_and_the_next_command(tmp_path: P
     assert stabkit(*told, "--dry-run").returncode == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "more", "then"),
     [

@@ -167,6 +167,7 @@ def test_a_factory_that_raises_is_told_of_wherever_ci_looks(tmp_path: Path) -> N
     assert done.returncode == 2 and "::error title=stabkit probe model:gpt::" in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("drawn")
 def test_a_depth_without_a_result_is_no_regression(tmp_path: Path) -> None:
     """Out of memory at the deepest, say: the gate names it, and advises no new baseline."""

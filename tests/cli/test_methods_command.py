@@ -48,6 +48,7 @@ def real(key, n, m):
     return sum(p.numel() for p in Transformer(config, methods.build(key, {}), 20, seed=0).parameters())
 
 
+@pytest.mark.slow
 def test_every_method_stands_under_its_group_with_formula_source_options_and_claims():
     lines = listed().splitlines()
     groups = [line for line in lines if line in ("Post-LN", "No-LN", "Pre-LN", "DeepNorm", "Dual")]
@@ -63,6 +64,7 @@ def test_every_method_stands_under_its_group_with_formula_source_options_and_cla
             assert f"    option {name}: {', '.join(values)} (default {values[0]})" in lines[head:]
 
 
+@pytest.mark.slow
 def test_the_table_of_all_holds_constants_of_both_stacks_and_parameters_beside_post_ln():
     found = rows(listed("--depths", "100x100"))
     assert found["DeepNorm"] == ["3.4157 | 4.1618", "0.2063 | 0.1699", "+0"]
@@ -72,11 +74,13 @@ def test_the_table_of_all_holds_constants_of_both_stacks_and_parameters_beside_p
     assert set(found) - {"method"} == {method.label for method in methods.DEFAULTS}
 
 
+@pytest.mark.slow
 def test_the_table_of_all_stands_at_every_depth_asked_for():
     text = listed("--depths", "6,100")
     assert text.index("At 6L-6L") < text.index("2.0598") < text.index("At 100L-100L") < text.index("4.1618")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("args", [[], ["deepnorm"]])
 def test_deepnorm_at_100_layers_has_the_papers_constants(args):
     (found,) = [method for method in document(*args, "--depths", "100x100") if method["key"] == "deepnorm"]
@@ -187,6 +191,7 @@ def test_one_stack_has_constants_of_its_own():
         assert constants[1]["gains"]["up"] == pytest.approx([0.2887] * 18, abs=5e-5)
 
 
+@pytest.mark.slow
 def test_what_is_not_defined_for_one_stack_is_said_in_the_table_and_refused_by_name():
     assert rows(listed("--arch", "encoder-only"))["T-Fixup"][0] == "not defined"
     (entry,) = [one for one in document("--arch", "decoder-only") if one["key"] == "t-fixup"]

@@ -113,6 +113,7 @@ def sweep(here: Path, *words: str) -> Any:
     return stabkit("sweep", *TINY, *words, "--out", here / "out", cwd=here)
 
 
+@pytest.mark.slow
 def test_a_method_of_ones_own_is_trained_beside_built_in_ones_and_again_trains_nothing(here: Path) -> None:
     done = sweep(here, "--models", "./my.py:peri_ln,deepnorm", "--json")
     assert done.returncode == 0, done.stderr
@@ -124,6 +125,7 @@ def test_a_method_of_ones_own_is_trained_beside_built_in_ones_and_again_trains_n
     assert list(run.texts.values()) == [METHOD] and run.spec.own is not None and run.spec.own.file == "my.py"
 
 
+@pytest.mark.slow
 def test_the_bytes_of_the_file_are_in_the_id(here: Path) -> None:
     sweep(here, "--models", "./my.py:peri_ln", "--quiet")
     (here / "my.py").write_text(METHOD + "# one comment more\n", encoding="utf-8")
@@ -137,6 +139,7 @@ def test_the_bytes_of_the_file_are_in_the_id(here: Path) -> None:
     assert all(f"my.py:peri_ln {digest}" in text for digest in conditions)
 
 
+@pytest.mark.slow
 def test_a_page_is_made_without_the_file_and_shows_it_without_running_it(here: Path) -> None:
     marked = METHOD.replace(
         '"""Peri-LN."""', f'"""Peri-LN."""\nfrom pathlib import Path\nPath({str(here / "ran")!r}).touch()'
@@ -164,6 +167,7 @@ def test_options_of_a_function_are_given_as_a_built_in_methods_are(here: Path) -
     assert "My Peri (embedding=no)" in page
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("drawn")
 def test_a_probe_of_ones_own_is_recorded_drawn_and_exported(here: Path) -> None:
     done = sweep(here, "--models", "post-ln", "--probes", "./mine.py:Largest", "--json")
@@ -183,6 +187,7 @@ def test_a_probe_of_ones_own_is_recorded_drawn_and_exported(here: Path) -> None:
     assert len(rows) == 3 * 10
 
 
+@pytest.mark.slow
 def test_a_run_with_further_probes_is_shown_once_beside_the_same_without(here: Path) -> None:
     sweep(here, "--models", "post-ln", "--quiet")
     sweep(here, "--models", "post-ln", "--probes", "./mine.py:Largest", "--quiet")
@@ -256,6 +261,7 @@ def test_a_file_that_changed_on_the_way_is_told_and_what_was_read_is_run(
     assert list(Store(here / "out").load(run_id).texts.values()) == [METHOD]
 
 
+@pytest.mark.slow
 def test_a_stored_text_that_was_tampered_with_is_a_corrupt_run(here: Path) -> None:
     sweep(here, "--models", "./my.py:peri_ln", "--quiet")
     (folder,) = (here / "out" / "runs").glob("own-*")
@@ -313,6 +319,7 @@ def test_a_file_is_run_only_where_the_command_line_itself_names_it(here: Path, m
     assert done.returncode == 2 and "my.py, line" in done.stderr and "SystemExit: it ran" in done.stderr
 
 
+@pytest.mark.slow
 def test_the_same_bytes_are_the_same_run_wherever_they_lie_and_another_function_of_them_is_another(here: Path) -> None:
     shutil.copy(here / "my.py", here / "other.py")
     sweep(here, "--models", "./my.py:peri_ln", "--quiet")
@@ -324,6 +331,7 @@ def test_the_same_bytes_are_the_same_run_wherever_they_lie_and_another_function_
     assert "my.py:peri_ln " in text and "my.py:twice " in text, "two that are called alike are told apart"
 
 
+@pytest.mark.slow
 def test_every_further_probe_of_a_store_is_on_its_page(here: Path) -> None:
     sweep(here, "--models", "post-ln", "--probes", "./mine.py:Largest", "--quiet")
     (here / "second.py").write_text(PROBE.replace('name = "largest"', 'name = "greatest"'), encoding="utf-8")
@@ -351,6 +359,7 @@ class Running(Largest):
 """
 
 
+@pytest.mark.slow
 def test_a_probe_is_tried_on_the_stacks_that_it_is_for(here: Path) -> None:
     (here / "mine.py").write_text(PROBE + ENCODER, encoding="utf-8")
     alone = ("--arch", "decoder-only", "--models", "post-ln")

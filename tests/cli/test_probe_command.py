@@ -22,6 +22,7 @@ def probe(name, out, *more, depths="2,4,8", seeds="0", steps="2"):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("drawn")
 def test_the_sentence_the_table_and_the_page(tmp_path):
     done = probe("flat", tmp_path, seeds="0..2")
@@ -42,6 +43,7 @@ def test_the_sentence_the_table_and_the_page(tmp_path):
     assert "9 of 9 cached" in again.stdout
 
 
+@pytest.mark.slow
 def test_a_link_that_fails_exits_with_7_unless_it_is_told_not_to(tmp_path):
     done = probe("growing", tmp_path, "--json", "--no-cures")
     body = json.loads(done.stdout)
@@ -53,6 +55,7 @@ def test_a_link_that_fails_exits_with_7_unless_it_is_told_not_to(tmp_path):
     assert probe("growing", tmp_path, "--no-fail", "--no-cures").returncode == 0
 
 
+@pytest.mark.slow
 def test_what_cannot_be_told_is_0_and_with_strict_8(tmp_path):
     assert probe("flat", tmp_path, depths="2,4").returncode == 0
     done = probe("flat", tmp_path, "--strict", depths="2,4")
@@ -62,6 +65,7 @@ def test_what_cannot_be_told_is_0_and_with_strict_8(tmp_path):
     assert "next: return (model, loss) from the factory" in one.stdout
 
 
+@pytest.mark.slow
 def test_changes_are_tried_where_it_is_not_likely_to_train_and_the_smallest_that_mends_it_is_named(tmp_path):
     given = ("--lr", "0.003", "--cure-time", "600")
     body = json.loads(probe("post_ln", tmp_path, "--json", *given, depths="6", steps="16").stdout)
@@ -74,6 +78,7 @@ def test_changes_are_tried_where_it_is_not_likely_to_train_and_the_smallest_that
     assert json.loads(again.stdout)["cures"] == []
 
 
+@pytest.mark.slow
 def test_what_is_left_open_is_decided_by_a_short_training_whose_command_is_named(tmp_path):
     given = ("--no-cures", "--lr", "5e-3")
     done = probe("bare_post_ln", tmp_path, *given, depths="2,6", steps="16")
@@ -85,6 +90,7 @@ def test_what_is_left_open_is_decided_by_a_short_training_whose_command_is_named
     assert rate["trained"]["word"] == body["verdict"] and f"{rate['trained']['seeds'][0]['loss']:.3g}" in body["answer"]
 
 
+@pytest.mark.slow
 def test_a_depth_without_a_result_exits_with_3_and_keeps_the_others(tmp_path):
     done = probe("deep_raises", tmp_path, "--json", depths="2,4,8,16")
     body = json.loads(done.stdout)
@@ -93,6 +99,7 @@ def test_a_depth_without_a_result_exits_with_3_and_keeps_the_others(tmp_path):
     assert len(done.stderr.splitlines()[-1]) and ".logs" in done.stderr.splitlines()[-1]
 
 
+@pytest.mark.slow
 def test_several_rates_say_at_which_one_a_link_breaks(tmp_path):
     given = ("--json", "--no-cures", "--lr", "1e-4,1e30")
     body = json.loads(probe("flat", tmp_path, *given, depths="2,4,8").stdout)
@@ -125,6 +132,7 @@ def test_bad_input_is_one_line_and_2(tmp_path, name, more, said):
     assert done.returncode == 2 and said in done.stderr and len(done.stderr.strip().splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_an_optimizer_without_a_rate_has_a_page(tmp_path):
     done = probe("no_rate", tmp_path, "--quiet")
     assert done.returncode == 0 and "WithoutRate, rate –" in done.stdout, done.stderr

@@ -55,6 +55,7 @@ def half(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", PLACES)
 def test_a_signal_ends_the_command_wherever_it_comes(where: str, half: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
@@ -112,6 +113,7 @@ def test_no_code_that_looks_for_faults_takes_a_signal_for_one() -> None:
 PROBED = ("probe", "tests.own.probe_models:pre_ln", "--depths", "2,4", "--seeds", "0", "--steps", "2", "--workers", "1")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "place", [("stabkit.running.executors.processes", "_patience", 3), ("stabkit.results.own.judged", "judged", 1)]
 )

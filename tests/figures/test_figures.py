@@ -538,6 +538,7 @@ def test_every_figure_and_every_store_is_drawn() -> None:
     assert {figure for figure, _ in PAIRS} == set(FIGURES) and {case for _, case in PAIRS} == set(stores())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("figure", "case"), PAIRS, ids=lambda value: getattr(value, "name", value))
 @np.errstate(all="ignore")
 def test_drawing_survives(figure: RunPicture, case: str) -> None:

@@ -82,6 +82,7 @@ def apart(a: torch.Tensor, b: torch.Tensor) -> float:
     return float((a.double() - b.double()).norm() / b.double().norm())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stacks", [(2, 3), (2, 0), (0, 3)], ids=str)
 @pytest.mark.parametrize("block", [*BLOCKS, "all else"])
 @pytest.mark.parametrize("key", methods.KEYS)

@@ -714,6 +714,7 @@ def test_an_unknown_method_gets_its_nearest(run):
 # — without a method or a depth —
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["post-ln", "pre-ln", "deepnorm", "sub-ln", "rezero", "normformer"])
 @pytest.mark.parametrize(("n", "m"), [(3, 2), (0, 4)])
 def test_depth_and_method_are_found(method, n, m):

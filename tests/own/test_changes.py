@@ -37,6 +37,7 @@ def test_a_rate_is_that_many_times_the_models_own(key, factor):
     assert record(made, 2).rate == pytest.approx(1e-3 * factor)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("lr", "there"), [(0.06, True), (1e-6, True), (0.01, False), (1e-4, False)])
 def test_a_rate_beyond_those_of_all_tested_models_gets_no_forecast_and_the_usual_one_is_tried(lr, there):
     own = cell(made := built(lr=lr), record(made, 16, ramped=True), factory="a:b", depth=4, lr=lr, seed=0, steps=16)
@@ -194,6 +195,7 @@ def test_matrices_of_usual_size_are_left_alone(name):
     assert changed(built(name), "smaller") is None
 
 
+@pytest.mark.slow
 def test_no_forecast_is_given_of_matrices_larger_than_any_of_the_corpus():
     for name, axes in (("large", ("size of matrices",)), ("pre_ln", ())):
         made = make(large if name == "large" else models.pre_ln, name, 4, 0, 1e-3)

@@ -141,6 +141,7 @@ def test_two_processes_train_as_without_and_the_first_records_what_one_would_see
     assert np.isfinite(held.cell.records["delta"].values).all() and held.cell.records["delta"].values[0].max() > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["ddp", "fsdp"])
 def test_a_writer_that_fails_in_one_process_is_let_go_of_and_no_process_waits(kind, together):
     _, (same, ended, _, said), other = together(kind, "writer")

@@ -96,6 +96,7 @@ def test_values_that_no_watch_has_cost_nobody_elses_page(odd: str, watched: Path
     assert "own-second" in reported.stdout
 
 
+@pytest.mark.slow
 def test_records_that_unpack_to_more_than_a_watch_records_are_not_unpacked(watched: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     first = altered(watched, out, lambda facts: None)

@@ -65,6 +65,7 @@ def held(out):
     return watch
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scaled", ["", "scaler", "fused scaler"])
 @pytest.mark.parametrize("pack", [list, lambda both: SimpleNamespace(optimizers=both)], ids=["list", "container"])
 def test_muon_and_adamw_train_as_without_and_gradients_are_those_of_both(scaled, pack, tmp_path):

@@ -26,6 +26,7 @@ from tests.own.probing import cell, told
 # — what it takes —
 
 
+@pytest.mark.slow
 def test_a_forecast_is_of_as_many_updates_as_it_was_fitted_on():
     for steps, axes in ((16, ()), (32, ("updates",)), (8, ("updates",))):
         found = verdict([cell("pre_ln", 4, lr=1e-3, steps=steps, ramped=True)])

@@ -162,6 +162,7 @@ def watched(tmp_path, slip="", steps=9, rate=1e-3, dtype=torch.float32, **more):
     return watch.warnings
 
 
+@pytest.mark.slow
 def test_a_watch_tells_of_what_no_optimizer_holds_and_what_no_gradient_reaches(tmp_path):
     (said,) = watched(tmp_path, "a plain list")
     assert (said.link, said.step) == ("owned", 0) and "(blocks, a plain list)" in said.sentence
@@ -176,6 +177,7 @@ def test_a_watch_tells_of_what_no_optimizer_holds_and_what_no_gradient_reaches(t
     assert watched(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_a_watch_tells_of_what_has_a_gradient_and_stays(tmp_path):
     (said,) = watched(tmp_path, rate=2e-4, dtype=torch.bfloat16)
     assert (said.link, said.step) == ("still", 8)

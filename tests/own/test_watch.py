@@ -111,6 +111,7 @@ ODDITIES = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:None of the inputs have requires_grad")
 @pytest.mark.parametrize("oddity", ODDITIES)
 @pytest.mark.parametrize("given", [False, True])

@@ -91,6 +91,7 @@ def test_a_budget_that_fits_nothing_is_refused_with_the_cheapest_items_cost(tmp_
     assert code == 2 and "nothing fits; the cheapest item" in err and not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_an_interrupted_paper_goes_on_where_it_stopped(tmp_path: Path, capsys, monkeypatch) -> None:
     words = ("table11", "fig9", *SMALL, "--out", str(tmp_path))
     real, begun = execute.run, []
@@ -117,6 +118,7 @@ def test_an_interrupted_paper_goes_on_where_it_stopped(tmp_path: Path, capsys, m
     assert len(list((tmp_path / "reports").iterdir())) == 1
 
 
+@pytest.mark.slow
 def test_an_item_is_told_by_its_own_figures(tmp_path: Path, capsys) -> None:
     paper(capsys, "fig4", *SMALL, "--out", str(tmp_path))
     (page,) = (path.read_text() for path in (tmp_path / "reports").iterdir())
@@ -132,12 +134,14 @@ def test_an_empty_value_is_refused(option: str, tmp_path: Path, capsys) -> None:
     assert code == 2 and f"{option} has an empty value" in err
 
 
+@pytest.mark.slow
 def test_the_page_keeps_the_papers_order_whatever_the_plans(tmp_path: Path, capsys) -> None:
     _, out, _ = paper(capsys, "table11", "fig2", *SMALL, "--json", "--out", str(tmp_path))
     page = Path(json.loads(out)["report"]).read_text()
     assert page.index('href="fig2.html"') < page.index('href="table11.html"')
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("drawn")
 def test_an_index_leads_to_a_page_an_item_and_back(tmp_path: Path, capsys) -> None:
     _, out, _ = paper(capsys, "fig2", "fig4", *SMALL, "--json", "--out", str(tmp_path))
@@ -160,6 +164,7 @@ def test_the_command_of_an_item_is_that_of_all_without_the_others() -> None:
     assert of_item("stabkit paper --yes fig4 fig2 --depths 2", BY_KEY["fig2"]) == "stabkit paper fig2 --yes --depths 2"
 
 
+@pytest.mark.slow
 def test_an_item_that_fails_is_on_the_page_beside_the_others(tmp_path: Path, capsys, monkeypatch) -> None:
     real, begun = execute.run, []
 
@@ -190,6 +195,7 @@ def test_items_that_need_what_the_text_lacks_are_left_out_of_all_with_the_reason
     assert code != 0 and "test.de" in err and not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_pages_of_other_settings_do_not_overwrite_each_other(tmp_path: Path, capsys) -> None:
     for steps in ("2", "3"):
         paper(capsys, "fig2", *SMALL, "--steps", steps, "--out", str(tmp_path))

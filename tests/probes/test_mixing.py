@@ -86,6 +86,7 @@ def test_where_the_sum_goes_nowhere_the_norms_input_is_what_the_branch_reads(met
     assert (gradients.select(at)[0] > 0).all()
 
 
+@pytest.mark.slow
 def test_doubly_stochastic_mixings_have_none_whatever_they_have_learnt():
     for start in ("uniform", "identity", "static"):
         table = train.run(spec_of("mhc", steps=6, start=start), TASK).records["mixing"]

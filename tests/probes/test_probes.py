@@ -382,6 +382,7 @@ print(table.sites, table.steps.tolist(), run.lacks)
 """
 
 
+@pytest.mark.slow
 def test_a_new_probe_is_one_file_and_one_row(tmp_path):
     home = tmp_path / "package"
     shutil.copytree(Path(package.__file__).parents[1], home / "stabkit", ignore=shutil.ignore_patterns("__pycache__"))

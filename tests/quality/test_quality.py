@@ -69,6 +69,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(synthetic, "TEST_SENTENCES", 24)
 
 
+@pytest.mark.slow
 def test_a_sweep_translates_once_and_tells_bleu_everywhere(tmp_path: Path, say: Say, few: None) -> None:
     wanted = [*SWEEP, "--vocab", 200, "--bleu", "--out", tmp_path]
     code, _, told = say(*wanted, "--beam", 2)
@@ -102,6 +103,7 @@ def test_the_score_is_sacrebleus_with_its_signature(tokenize: str) -> None:
     assert found.length_ratio == pytest.approx(9 / 10 if tokenize == "13a" else 8 / 9)
 
 
+@pytest.mark.slow
 def test_a_translation_that_was_damaged_is_put_aside_and_made_again(tmp_path: Path, say: Say, few: None) -> None:
     wanted = [*SWEEP, "--vocab", 200, "--bleu", "--beam", 1, "--out", tmp_path]
     assert say(*wanted)[0] == 0
@@ -148,6 +150,7 @@ def test_a_test_set_that_cannot_be_paired_is_refused_before_anything_is_trained(
     assert say(*SWEEP, *text, "--dry-run")[0] == 0  # nobody else needs it
 
 
+@pytest.mark.slow
 def test_parallel_text_is_translated_and_a_changed_test_set_is_another_translation(tmp_path: Path, say: Say) -> None:
     data, out = tmp_path / "data", tmp_path / "out"
     data.mkdir()
@@ -232,6 +235,7 @@ def test_a_job_translates_with_the_runs_own_weights_and_keeps_the_order_of_the_s
     assert [event["step"] for event in events][-1] == 24
 
 
+@pytest.mark.slow
 def test_translated_text_stands_in_the_order_of_its_file(directory: Path, tmp_path: Path) -> None:
     """Sentences of many lengths are translated by length; line i of the file is line i of the translation."""
     de, en = sentences(12, 7)
@@ -380,6 +384,7 @@ def test_any_sentence_survives_the_table(tmp_path: Path, monkeypatch: pytest.Mon
     assert tuple(json.loads(line)["reference"] for line in lines) == odd
 
 
+@pytest.mark.slow
 def test_translations_are_exported_line_by_line(tmp_path: Path, say: Say, few: None) -> None:
     assert say(*SWEEP, "--vocab", 200, "--bleu", "--beam", 2, "--models", "deepnorm", "--out", tmp_path)[0] == 0
     code, written, _ = say("export", "--what", "translations", "--store", tmp_path)

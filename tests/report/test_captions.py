@@ -110,6 +110,7 @@ def test_every_picture_that_stands_open_says_what_it_shows() -> None:
     assert leads <= here and all(picture.here for picture in (*OWN.values(), *WATCHED))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["early", "trained", "judged", "steps"])
 def test_a_caption_is_computed_from_its_own_rows(kind: str) -> None:
     runs = {

@@ -62,6 +62,7 @@ def page() -> str:
     return render(sweep((6, 18)), command=COMMAND, failed=[(spec("admin", 50), "killed by signal 9")])
 
 
+@pytest.mark.slow
 def test_nothing_is_loaded_from_outside(page: str) -> None:
     dom = Dom(page)
     for tag, name, value in dom.attributes:
@@ -151,6 +152,7 @@ def test_our_own_readings_stand_apart_from_what_the_papers_say(undrawn: None) ->
     assert told < apart < rest < text.index("needs more") and ours[1].command in text
 
 
+@pytest.mark.slow
 def test_a_table_too_long_for_the_page_is_left_out_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cards, "DATA_LIMIT", 100)
     text = render(sweep((6,)), command=COMMAND)
@@ -166,6 +168,7 @@ HOSTILE = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", some(HOSTILE, 2))
 def test_a_hostile_name_leaves_the_page_as_it_was(name: str) -> None:
     harmless, hostile = named("aname"), named(name)
@@ -227,6 +230,7 @@ def test_the_default_sweep_makes_a_small_page() -> None:
     assert len(page.encode()) < 1_500_000
 
 
+@pytest.mark.slow
 def test_equal_runs_make_equal_pages(
     page: str, drawings: Callable[..., object], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -120,6 +120,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "line"), CASES)
 def test_what_a_command_prints_is_what_its_schema_says(name: str, line: str, printed: Callable[[str], Any]) -> None:
     document = printed(line)

@@ -91,6 +91,7 @@ def test_report_makes_a_page_for_each_watch_of_a_store(tmp_path):
     assert (tmp_path / "reports" / f"own-{found.watch_id}.html").is_file()
 
 
+@pytest.mark.slow
 def test_a_damaged_watch_is_named_and_the_others_have_their_pages(tmp_path):
     found, other = watched(tmp_path), watched(tmp_path / "other")
     shutil.move(tmp_path / "other" / "own" / other.watch_id, tmp_path / "own" / "damaged")
@@ -143,6 +144,7 @@ def test_a_watch_that_ended_at_once_has_a_page(tmp_path):
     assert "The watch ended before the training, after update 0" in own.read_text()
 
 
+@pytest.mark.slow
 def test_a_name_that_begins_several_is_refused(tmp_path):
     watched(tmp_path)
     again = watched(tmp_path / "more")

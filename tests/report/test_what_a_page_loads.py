@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 MOST = 100
 """Of our modules, for the page of one probe."""
 
@@ -16,6 +18,7 @@ def loaded(line: str) -> set[str]:
     return set(done.stdout.split())
 
 
+@pytest.mark.slow
 def test_the_page_of_a_probe_loads_few_of_our_modules_and_no_claim() -> None:
     ours = {name for name in loaded("import stabkit.report.own.probe") if name.split(".")[0] == "stabkit"}
     assert len(ours) <= MOST, sorted(ours)

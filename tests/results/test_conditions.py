@@ -110,6 +110,7 @@ def test_a_written_number_is_the_number_to_its_digits(value: float, digits: int)
     assert math.isclose(float(f"{lead}e{power}"), value, rel_tol=0.51 * 10 ** (1 - digits))
 
 
+@pytest.mark.slow
 @given(st.text())
 def test_a_plain_text_holds_nothing_that_does_not_print(text: str) -> None:
     assert words.plain(text).isprintable()

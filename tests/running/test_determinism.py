@@ -24,22 +24,8 @@ from tests.conftest import tiny
 from tests.running.conftest import Cluster
 from tests.running.executors.test_executors import jobs, nothing
 
-COMMAND = [
-    "sweep",
-    "--models",
-    "deepnorm,admin",
-    "--depths",
-    "2",
-    "--steps",
-    "24",
-    "--dropout",
-    "0.1",
-    "--hidden",
-    "16",
-    "--ffn",
-    "24",
-]
-COMMAND += ["--max-tokens", "128", "--warmup", "4000", "--vocab", "200", "--seeds", "0,1", "--quiet"]
+COMMAND = [*"sweep --models deepnorm,admin --depths 2 --steps 24 --dropout 0.1 --hidden 16 --ffn 24".split()]
+COMMAND += [*"--max-tokens 128 --warmup 4000 --vocab 200 --seeds 0,1 --quiet".split()]
 
 
 def digests(out: Path) -> dict[str, str]:
@@ -126,6 +112,7 @@ def measured() -> dict[str, dict[str, list[float]]]:
     return found
 
 
+@pytest.mark.slow
 def test_a_tiny_run_is_the_committed_one() -> None:
     """A difference is a new algorithm: raise ALGO_VERSION, then `python -m tests.running.test_determinism`."""
     held = json.loads(REFERENCE.read_text(encoding="utf-8"))

@@ -86,6 +86,7 @@ def test_runs_that_were_lost_together_are_tried_alone():
     assert given == ["runs", "run", "run", "run"]
 
 
+@pytest.mark.slow
 def test_a_sweep_of_runs_at_once_is_the_sweep(tmp_path: Path):
     for name, more in (("one", ("--kernels", "python")), ("many", ("--together", "4"))):
         done = stabkit("sweep", *GRID, "--seeds", "0..2", *more, "--out", tmp_path / name, "-q")

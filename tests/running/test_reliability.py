@@ -118,6 +118,7 @@ def test_values_that_are_not_finite_are_exported_as_words(tmp_path: Path) -> Non
     assert (tmp_path / "x.csv").read_text().splitlines()[2].endswith(",nan")
 
 
+@pytest.mark.slow
 def test_a_reader_that_leaves_early_is_no_error(out: Path) -> None:
     with subprocess.Popen(
         [sys.executable, "-m", "stabkit", "export", "--store", str(out)],
@@ -148,6 +149,7 @@ def test_standard_error_that_is_full_or_closed_stops_no_training(tmp_path: Path)
     assert subprocess.run(["sh", "-c", closed], check=False).returncode == 0 and len(Store(tmp_path / "b").ids()) == 1
 
 
+@pytest.mark.slow
 def test_a_directory_that_is_gone_is_no_reason_not_to_train(tmp_path: Path) -> None:
     command = shlex.join([sys.executable, "-c", UNDRAWN, "sweep", *TINY, "--models", "deepnorm", "--quiet"])
     (tmp_path / "gone").mkdir()

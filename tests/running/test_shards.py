@@ -93,6 +93,7 @@ def test_a_task_of_a_slurm_array_is_a_shard() -> None:
     assert tasks == [Shard(1, 3), Shard(2, 3), Shard(3, 3)] and machine.shard("", array) == Shard(1, 1)
 
 
+@pytest.mark.slow
 def test_four_shards_of_which_one_is_killed_train_each_run_once(alone: dict[str, str], tmp_path: Path) -> None:
     """One machine's clock is an hour ahead, no `flock` works, and the second is killed while it trains."""
     log, out = tmp_path / "trained", tmp_path / "out"
@@ -129,6 +130,7 @@ def array(folder: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_scheduler_of_two_processes_runs_the_job_array_of_the_tutorial(alone: dict[str, str], tmp_path: Path) -> None:
     """One that only starts the file and sets its variables."""
     where = {"SLURM_ARRAY_TASK_MIN": "0", "SLURM_ARRAY_TASK_COUNT": "2", "SCRATCH": str(tmp_path)}

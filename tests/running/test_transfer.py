@@ -101,6 +101,7 @@ def test_the_highest_alone_has_a_sentence_and_a_page() -> None:
     assert json.dumps([case.rates_json() for case in found.found], allow_nan=False)
 
 
+@pytest.mark.slow
 def test_the_highest_of_one_depth_of_built_in_methods_and_of_a_factory(tmp_path: Path) -> None:
     asked = {"models": "pre-ln", "depths": 1, "lr": "1e-3..1e-1", "seeds": (0, 1), "out": tmp_path, "highest": True}
     found = stabkit.transfer(**asked, **SMALL)
@@ -138,6 +139,7 @@ def test_places_are_asked_for_once_the_largest_first() -> None:
     transfer.search(asked, train, nothing, None)
 
 
+@pytest.mark.slow
 def test_built_in_methods_and_the_same_again_trains_nothing(tmp_path: Path) -> None:
     asked = {"models": "pre-ln,deepnorm", "depths": (1, 2), "lr": "1e-2..4e-2", "seeds": 0, "out": tmp_path}
     found = stabkit.transfer(**asked, **SMALL)
@@ -149,6 +151,7 @@ def test_built_in_methods_and_the_same_again_trains_nothing(tmp_path: Path) -> N
     assert again.verdict == found.verdict and again.page.exists() and len(stored) == len(found.runs)
 
 
+@pytest.mark.slow
 def test_a_factory_over_depth_and_over_width(tmp_path: Path) -> None:
     asked = ("transfer", FACTORY, "--lr", "1e-3..3e-1", "--seeds", "0,1", "--steps", "10", "--out", str(tmp_path))
     body = strict(command(*asked, "--depths", "1,2", "--json", "--predict", "4").stdout)

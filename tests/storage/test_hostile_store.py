@@ -200,6 +200,7 @@ def test_whatever_stands_in_a_runs_place_is_listed_and_a_looped_link_disables_no
     assert set(FILES) <= {entry.name for entry in (store.runs / SPEC.run_id).iterdir()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", [{"method": "tomorrow"}, {"options": {"tomorrow": "yes"}}])
 def test_a_run_of_a_method_or_option_of_another_version_is_listed_and_drawn(tmp_path, change):
     """Its size is bounded as Post-LN's is; nothing here can build it."""
@@ -221,6 +222,7 @@ def test_a_table_whose_name_is_no_probes_is_not_read(name: str) -> None:
         records.current({name: table}, tiny())
 
 
+@pytest.mark.slow
 def test_records_that_unpack_to_more_than_a_run_records_are_not_unpacked(tmp_path: Path) -> None:
     out = io.BytesIO()
     np.savez_compressed(out, **{"loss.values": np.zeros(30_000_000)})

@@ -34,6 +34,7 @@ def listed(out):
     return done.stdout
 
 
+@pytest.mark.slow
 def test_a_run_is_read_once_and_again_when_its_folder_changed(out, monkeypatch):
     ids = read(monkeypatch)
     first = listed(out)

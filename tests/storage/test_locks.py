@@ -208,6 +208,7 @@ def test_what_takes_seconds_is_waited_for(tmp_path: Path) -> None:
     assert not locks.there(tmp_path, "run")
 
 
+@pytest.mark.slow
 def test_under_many_processes_of_which_some_are_killed_one_holds_it_at_a_time(tmp_path: Path) -> None:
     log, mine = tmp_path / "log", random.Random(1)
     log.touch()

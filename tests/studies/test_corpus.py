@@ -118,6 +118,7 @@ def text(folder: Path) -> None:
             (folder / f"{name}.{language}").write_text("\n".join(words) + "\n")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("tiny_study")
 def test_rows_are_kept_and_what_has_a_row_is_not_trained_again(tmp_path: Path) -> None:
     text(tmp_path / "text")

@@ -91,6 +91,7 @@ def test_brier_skill_and_intervals_by_hand():
     assert (same.n, same.runs) == (4, 2) and same.interval == wilson(0.5, 2), "an interval counts runs, not forecasts"
 
 
+@pytest.mark.slow
 def test_out_of_group_forecasts_come_from_fits_that_have_not_seen_the_group():
     own = [row for row in EVALUATION.corpus if row.depth == 12]
     rest = [row for row in EVALUATION.corpus if row.depth != 12]
@@ -125,6 +126,7 @@ def test_of_what_cannot_be_held_out_the_plain_fit_stays():
     np.testing.assert_array_equal(widen(same, label).weight, fit(features(same), label).weight)
 
 
+@pytest.mark.slow
 def test_four_of_five_bins_of_the_committed_rows_come_true_and_most_are_decided(committed):
     """Judged on groups that neither fit nor widening has seen."""
     assert committed.calibrated() >= 4 and committed.pooled().scores.coverage >= 0.6
@@ -141,6 +143,7 @@ def committed():
     return Evaluation(from_csv(Path(__file__).parents[2] / "docs" / "forecast.csv"))
 
 
+@pytest.mark.slow
 def test_the_group_that_breaks_the_bins_is_told_by_leaving_it_out():
     evaluation = Evaluation(EVALUATION.rows)
     first = max(evaluation.groups, key=lambda group: len(group.p))
@@ -197,6 +200,7 @@ def test_a_file_that_is_none_is_refused_with_its_line(damage, said, tmp_path):
         from_csv(path)
 
 
+@pytest.mark.slow
 def test_the_coefficients_of_the_package_are_those_of_the_committed_rows():
     """Refitted from docs/forecast.csv and, joined, the rows beside it: the same to eight digits."""
     docs = Path(__file__).parents[2] / "docs"

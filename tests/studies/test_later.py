@@ -82,6 +82,7 @@ def test_one_whose_failures_are_not_told_or_are_too_few_is_not() -> None:
         assert any("None is given under Muon" in text for text in joined_words.paragraphs(found))
 
 
+@pytest.mark.slow
 def test_a_method_whose_failures_are_not_told_abstains_and_blocks_are_judged_by_known_optimisers() -> None:
     rows = [*of("adamw", 40, 12, block="llama"), *of("muon", 40, 12, seen=False, method="dyt")]
     assert Joined.of(corpus(), rows).abstains == set(), "only under an optimiser without a forecast"
@@ -93,6 +94,7 @@ def test_a_method_whose_failures_are_not_told_abstains_and_blocks_are_judged_by_
     assert "None is given for DyT" in text and f"below {TRUSTED:g}" in text
 
 
+@pytest.mark.slow
 def test_the_page_has_them_and_survives_having_none(undrawn: None) -> None:
     some = tuple(corpus(60))
     study: Any = SimpleNamespace(
@@ -125,6 +127,7 @@ def committed() -> Joined:
     return Joined.of(Evaluation(from_csv(DOCS / "forecast.csv")).fitted_rows, rows_beside(DOCS))
 
 
+@pytest.mark.slow
 def test_the_forecast_was_scored_before_it_was_joined(committed: Joined) -> None:
     """The coefficients hold the fit without these runs, and that is the one by which they are judged."""
     body = document(committed.corpus, committed.rows)

@@ -118,6 +118,7 @@ def test_the_fit_looks_at_no_row_of_the_judging_part():
     assert ours["records"] != theirs["records"]
 
 
+@pytest.mark.slow
 def test_the_page_is_that_of_the_rows():
     text = page.page(ROWS, cured.read(DOCS / "own_cures.csv"), before.read(DOCS / "own_before.csv"))
     assert text == (DOCS / "verdict.md").read_text()
@@ -137,6 +138,7 @@ def test_a_row_has_the_word_of_the_command_where_a_link_fails():
     assert word(dilution=1e-5, growth=1e6) == "open" and word(0.02, dilution=1e-5, growth=1e6) == "likely stuck"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_a_row_has_the_word_that_the_command_gives_its_model(scheme, tmp_path):
     """Of a shallow model of every scheme, probed now: the study's numbers of it and the command's cell."""

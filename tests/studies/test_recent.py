@@ -144,6 +144,7 @@ def test_the_rows_come_back_from_their_file_and_older_files_have_no_such_columns
         assert to_csv(from_csv(HERE / "docs" / older)) == text and b"optimizer" not in text
 
 
+@pytest.mark.slow
 def test_the_page_and_the_document_are_whole(rows: list[StudyRow], every: list[RunSpec], tmp_path: Path) -> None:
     path = tmp_path / "recent.csv"
     path.write_bytes(to_csv(rows))
@@ -196,6 +197,7 @@ def test_the_committed_rows_are_of_the_studys_runs(every: list[RunSpec]) -> None
     assert found <= asked and len(found) == len(rows)
 
 
+@pytest.mark.slow
 def test_the_docs_say_what_the_rows_say(
     multi30k: Path, tmp_path: Path, undrawn: None, capsys: pytest.CaptureFixture[str]
 ) -> None:

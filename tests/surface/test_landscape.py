@@ -82,6 +82,7 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Run], list[S
     return drawn(tmp_path_factory.mktemp("shelf"))
 
 
+@pytest.mark.slow
 def test_three_rulers_are_four_planes_and_every_direction_seed_has_its_cuts(example) -> None:
     runs, surfaces = example
     kinds = [(len(s.spec.b) == 1, s.spec.path) for s in surfaces]
@@ -94,6 +95,7 @@ def test_three_rulers_are_four_planes_and_every_direction_seed_has_its_cuts(exam
     ]
 
 
+@pytest.mark.slow
 def test_a_surface_is_the_loss_on_the_probe_batch_at_its_points(example) -> None:
     runs, surfaces = example
     task = Synthetic(vocab=200, max_tokens=128)
@@ -135,6 +137,7 @@ def test_the_middle_is_the_runs_own_loss_and_the_path_ends_there(example) -> Non
             assert middle == pytest.approx(last[surface.spec.origin.run], rel=1e-6)
 
 
+@pytest.mark.slow
 def test_a_finished_tile_is_not_computed_again_and_a_damaged_one_is(tmp_path: Path) -> None:
     home, runs = store(tmp_path)
     shelf = Shelf(SURFACE, tmp_path)
@@ -302,6 +305,7 @@ def test_whose_surface_is_rougher_is_said_with_the_scale_that_shows_it(own, firs
         assert picture.rougher(three, "Post-LN", "DeepNorm").startswith("Post-LN's loss surface is not clearly")
 
 
+@pytest.mark.slow
 def test_the_page_opens_with_the_surfaces(example) -> None:
     runs, surfaces = example
     page = render(runs, command="stabkit landscape", surfaces=surfaces)
@@ -361,6 +365,7 @@ def test_bad_input_is_one_line_and_trains_nothing(options: list[str], said: str,
     assert not os.path.exists(tmp_path / "none")
 
 
+@pytest.mark.slow
 def test_the_librarys_surfaces_agree_and_are_others_on_the_shelf(tmp_path: Path, example) -> None:
     runs, ours = example
     _, theirs = drawn(

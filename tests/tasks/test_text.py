@@ -167,6 +167,7 @@ def test_the_digest_covers_text_vocabulary_and_batch_size(directory: Path) -> No
     assert len({task.digest for task in tasks}) == 4
 
 
+@pytest.mark.slow
 def test_multi30k_is_read_whole(multi30k: Path) -> None:
     corpus = find(multi30k, "de", "en")
     assert corpus.validation[0].name == "val.de.gz" and corpus.test is not None

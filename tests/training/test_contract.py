@@ -34,6 +34,7 @@ def test_what_a_slot_may_not_say_ends_it_at_once():
     }
 
 
+@pytest.mark.slow
 def test_a_model_that_computes_something_else_is_told(monkeypatch):
     """The check can fail: one feed-forward of another formula, and the two paths disagree."""
     monkeypatch.setattr(FeedForward, "hidden", lambda self, u: torch.nn.functional.gelu(self.up(u)))
@@ -43,11 +44,13 @@ def test_a_model_that_computes_something_else_is_told(monkeypatch):
     }
 
 
+@pytest.mark.slow
 def test_a_count_that_is_wrong_is_told(monkeypatch):
     monkeypatch.setattr(contract, "parameters", lambda *args: 17)
     assert all("its slots say 17" in said for said in broken(post_ln.method()).values())
 
 
+@pytest.mark.slow
 def test_a_method_that_explodes_is_told():
     text = """
 from stabkit.methods.base import Method
@@ -59,6 +62,7 @@ def mine(): return Method(key="m", label="M", source="here", norm_out=lambda s: 
     assert any("not finite" in check.broke for check in told)
 
 
+@pytest.mark.slow
 def test_the_command_says_what_broke_and_exits_with_6(tmp_path):
     slots = 'key="m", label="M", source="here", norm_out=lambda s: "", gain=lambda s, r: 1e6'
     (tmp_path / "my.py").write_text(f"from stabkit.methods.base import Method\ndef mine(): return Method({slots})")
@@ -67,6 +71,7 @@ def test_the_command_says_what_broke_and_exits_with_6(tmp_path):
     assert "M breaks " in done.stderr and " checks of the contract" in done.stderr
 
 
+@pytest.mark.slow
 def test_the_command_in_json(tmp_path):
     import json
 
@@ -126,5 +131,6 @@ def test_a_wiring_of_ones_own_that_slips_is_told_where(wrong, said):
     assert said in told(**wrong)
 
 
+@pytest.mark.slow
 def test_one_that_does_not_keeps_the_contract():
     assert told() == ""

@@ -139,6 +139,7 @@ def soon(monkeypatch):
     monkeypatch.setattr(outcome, "DECIDED_AFTER", 40)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("word", "lr"), [("diverged", 1.0), ("stuck", 0.3)])
 def test_a_run_that_stops_is_the_beginning_of_the_one_that_does_not(word, lr, soon):
     spec = stopping(lr)
@@ -170,6 +171,7 @@ def test_interrupted_and_resumed_it_stops_where_it_would_have_stopped(lr, soon):
             np.testing.assert_array_equal(array, resumed.weights[name])
 
 
+@pytest.mark.slow
 def test_where_it_stops_everything_is_recorded(monkeypatch):
     """Its weights are those of the last recorded step, as every run's are; also where not every step is recorded."""
     monkeypatch.setattr(outcome, "DECIDED_AFTER", 110)
@@ -178,6 +180,7 @@ def test_where_it_stops_everything_is_recorded(monkeypatch):
     assert ends == {found.outcome.steps} and 100 < found.outcome.steps < 400
 
 
+@pytest.mark.slow
 def test_a_short_run_that_trains_is_the_same_with_the_option_and_without():
     asked, plain = (
         train.run(tiny("deepnorm", layers=1, steps=60, warmup=0, lr=2e-2, stop_when_decided=stop), TASK)

@@ -78,6 +78,7 @@ def test_so_it_does_in_each_layout_with_each_option_and_in_double_precision(what
     gpu("placed", *what)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", get_args(Optimizer))
 def test_every_optimiser_updates_where_the_weights_are(name: str, gpu: Ask) -> None:
     gpu("optimised", name)
@@ -129,6 +130,7 @@ RECORDED = {
 }
 
 
+@pytest.mark.slow
 def test_the_host_waits_four_times_in_a_step_and_45_times_in_one_that_is_recorded(gpu: Ask) -> None:
     """A ceiling: where a wait goes away, these numbers follow."""
     recorded, plain = gpu("waits", 1)

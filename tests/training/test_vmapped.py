@@ -49,6 +49,7 @@ def test_seeds_whose_batches_differ_in_shape(stacks):
     alike(specs)
 
 
+@pytest.mark.slow
 def test_rates_warm_ups_and_factors_on_alpha_and_beta():
     base = specs_of("deepnorm", clip=0.5)
     alike(
@@ -61,11 +62,13 @@ def test_rates_warm_ups_and_factors_on_alpha_and_beta():
     )
 
 
+@pytest.mark.slow
 def test_methods_that_differ_in_numbers():
     """Post-LN and DeepNorm have one structure; a shortcut of 1 is a number as another is."""
     alike([specs_of("post-ln"), specs_of("post-ln-init"), specs_of("deepnorm")])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "method",
     [

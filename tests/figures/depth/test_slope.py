@@ -239,6 +239,7 @@ def test_a_page_of_single_steps_shows_what_is_known_before_training_and_judges_n
     assert "12 times DeepNorm's at 2L-2L, 30 times at 6L-6L" in title(STEPS)
 
 
+@pytest.mark.slow
 def test_a_page_of_training_and_single_steps_opens_as_that_of_the_training_alone() -> None:
     mixed = render([*STEPS, *TRAINING], command="stabkit report")
     assert answer(matrix(TRAINING)) in text_of(mixed) and title(STEPS) in text_of(mixed)

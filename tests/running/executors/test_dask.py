@@ -152,6 +152,7 @@ def test_a_listener_that_is_not_dask_is_an_error(tmp_path: Path) -> None:
         listener.join(5)
 
 
+@pytest.mark.slow
 def test_workers_that_do_not_share_the_storage_are_named(
     cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -163,6 +164,7 @@ def test_workers_that_do_not_share_the_storage_are_named(
     assert isinstance(lost, Lost) and "storage that every worker shares" in lost.reason and lost.error is not None
 
 
+@pytest.mark.slow
 def test_an_interrupted_command_leaves_no_run_behind_on_the_cluster(cluster: Cluster, tmp_path: Path) -> None:
     answers = dask.map(
         jobs(tmp_path / "out", [tiny(steps=1_000_000), tiny()]), nothing, ExecutorOptions(scheduler=cluster.address)

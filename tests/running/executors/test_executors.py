@@ -62,6 +62,7 @@ def worker(request, monkeypatch):
         monkeypatch.setattr(executors.processes, "PROGRAM", f"exec({STAND_IN!r})  # of executors")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("worker")
 def test_a_job_that_takes_too_long_is_lost_alone(tmp_path):
     specs = [tiny(steps=1_000_000), tiny(seed=1)]
@@ -93,6 +94,7 @@ def test_a_worker_that_cannot_start_is_an_error_and_no_storm(tmp_path, monkeypat
         list(processes(jobs(tmp_path, [tiny()]), nothing, ExecutorOptions()))
 
 
+@pytest.mark.slow
 def test_nothing_is_imported_from_the_directory_the_command_stands_in(tmp_path, monkeypatch):
     (tmp_path / "torch.py").write_text("raise SystemExit('hijacked')")
     (tmp_path / "stabkit.py").write_text("raise SystemExit('hijacked')")
@@ -102,6 +104,7 @@ def test_nothing_is_imported_from_the_directory_the_command_stands_in(tmp_path, 
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["processes"])
 def test_every_executor_returns_what_inline_returns_bit_for_bit(name, tmp_path):
     specs = [tiny(method, seed=seed) for method in ("post-ln", "admin") for seed in (0, 1)]
@@ -147,6 +150,7 @@ def test_closing_the_iterator_ends_every_worker(tmp_path):
     assert not children()
 
 
+@pytest.mark.slow
 def test_killing_the_parent_leaves_no_orphan(tmp_path):
     code = f"""
 import json, sys

@@ -16,6 +16,7 @@ pytest.importorskip("submitit")
 LOCAL = ExecutorOptions(workers=2, scheduler="cluster=local,time=5")
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # submitit does not wait for its own
 def test_tasks_return_what_inline_returns(tmp_path: Path) -> None:
     specs = [tiny("post-ln", seed=seed) for seed in range(2)]
