@@ -14,6 +14,7 @@ from torch.nn import functional
 from torch.optim import lr_scheduler
 
 from stabkit.errors import UsageError
+from stabkit.own.chain.reader import information
 from stabkit.own.probe.built_model import ONE_BATCH, make
 from stabkit.own.probe.learnable import Pictures, Words
 from stabkit.own.probe.loop import cell, readings, record
@@ -333,3 +334,10 @@ def test_a_learnable_task_is_learnt_past_its_frequencies():
         made.optimizers[0].step()
     with torch.no_grad():
         assert float(made.objective.at(made.model, 10_000)) < made.objective.frequencies - 1
+
+
+def test_information_is_of_scores_from_the_first_token_to_the_last():
+    """One token of three says something else: H of (1/3, 2/3)."""
+    scores = torch.tensor([[50.0, 0.0], [0.0, 50.0], [0.0, 50.0]])
+    assert information(scores) == pytest.approx(math.log(3) - 2 / 3 * math.log(2), rel=1e-6)
+    assert information(scores.flip(0)) == pytest.approx(information(scores), rel=1e-6)

@@ -9,6 +9,8 @@ from torch import nn
 from stabkit.errors import UsageError
 from stabkit.own.sublayers import reading, run
 from stabkit.own.sublayers.anatomy import dissect
+from stabkit.own.sublayers.graph import Node
+from stabkit.own.sublayers.joins import _longest
 from tests.own.probe_models import SHAPE, WIDTH, WORDS, Attention, FeedForward, Stack
 
 TOKENS = torch.randint(0, WORDS, SHAPE, generator=torch.Generator().manual_seed(3))
@@ -208,3 +210,14 @@ def test_reading_leaves_the_model_as_it_was():
     assert model.training and torch.equal(torch.get_rng_state(), random)
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
     assert not any(part._forward_hooks or part._forward_pre_hooks for part in model.modules())
+
+
+def test_a_history_that_grows_by_one_value_is_one_run_however_it_is_stacked():
+    def node(at, op, *inputs):
+        return Node(at=at, op=op, inputs=inputs, value=torch.zeros(2, 3))
+
+    anew = [node(0, "input"), node(1, "add"), node(2, "move", 0, 1), node(3, "add"), node(4, "move", 0, 1, 3)]
+    onto = [*anew[:4], node(4, "move", 2, 3)]
+    apart = [*anew[:4], node(4, "move", 1, 3)]
+    assert [one.values for one in _longest(anew)] == [one.values for one in _longest(onto)] == [(0, 1), (0, 1, 3)]
+    assert [one.values for one in _longest(apart)] == [(0, 1)]

@@ -293,3 +293,7 @@ def test_the_nearest_change_is_named_where_none_mends_it():
     mended = Cure(change="c", label="c", word="likely trains", probability=0.95, code="")
     assert Judged([], [told], (*cures, mended)).nearest is None
     assert Judged([], [told], (replace(cures[0], word="likely stuck", probability=0.05),)).nearest is None
+
+
+def test_links_that_explain_say_after_which_update():
+    assert verdict([made(4, steps=6), made(8, steps=5)]).loss.step == 5

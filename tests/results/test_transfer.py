@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stabkit.results.intervals import Interval
+from stabkit.results.line import _means
 from stabkit.results.transfer import Transfer
 from stabkit.results.valley import Trial, Valley, rungs
 
@@ -282,3 +283,8 @@ def test_a_rate_whose_loss_is_shown_drifts_whatever_its_law() -> None:
 def test_two_of_three_sizes_make_no_law() -> None:
     case = searched(lambda size, rate, seed: 5.0 if size == 16 else bowl(lambda n: 3e-3)(size, rate, seed), (4, 8, 16))
     assert len(case.found) == 2 and case.drift is None and case.predicted(64) is None
+
+
+def test_of_one_seed_any_distance_from_the_line_counts_of_two_that_differ_a_small_one_does_not():
+    one, two = [(0.0, 0.0), (1.0, 1.0), (2.0, 2.3)], [(0.0, 1.0), (1.0, 0.0), (2.0, 3.3)]
+    assert _means({0: one})[1] and not _means({0: one, 1: two})[1]
