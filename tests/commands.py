@@ -77,19 +77,6 @@ def _from(module: object, folders: set[str]) -> bool:
     return file is not None and os.path.dirname(file) in folders
 
 
-def process(
-    *args: object, cwd: Path | None = None, env: Mapping[str, str] | None = None
-) -> subprocess.CompletedProcess[str]:
-    """`python -m stabkit ARGS…`: what only a process of its own shows: workers, signals, exit codes, imports."""
-    return subprocess.run(
-        [sys.executable, "-m", "stabkit", *map(str, args)],
-        capture_output=True,
-        text=True,
-        cwd=cwd,
-        env={**os.environ, **(env or {})},
-    )
-
-
 UNDRAWN = """
 import sys
 from stabkit.report import cards
@@ -98,6 +85,20 @@ from stabkit.cli.entry import main
 main()
 """
 """`python -c UNDRAWN ARGS…`: a process of its own whose pages have no pictures (as the fixture `undrawn`)."""
+
+
+def process(
+    *args: object, cwd: Path | None = None, env: Mapping[str, str] | None = None, drawn: bool = False
+) -> subprocess.CompletedProcess[str]:
+    """`python -m stabkit ARGS…`: what only a process of its own shows: workers, signals, exit codes, imports. Unless
+    `drawn`, its page has no pictures."""
+    return subprocess.run(
+        [sys.executable, *(("-m", "stabkit") if drawn else ("-c", UNDRAWN)), *map(str, args)],
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        env={**os.environ, **(env or {})},
+    )
 
 
 def children(pid: int | None = None) -> list[int]:
@@ -121,7 +122,7 @@ def ended(pid: int) -> bool:
 def killed(command: Sequence[object], out: Path, after: int) -> bool:
     """Start `stabkit COMMAND` as a process, kill -9 it when so many checkpoints were written, and wait for its workers
     to follow it. Whether it was killed: it may have ended by then."""
-    words = [sys.executable, "-m", "stabkit", *map(str, command), "--executor", "processes", "--out", str(out)]
+    words = [sys.executable, "-c", UNDRAWN, *map(str, command), "--executor", "processes", "--out", str(out)]
     written: dict[Path, int] = {}
     count = 0
 

@@ -168,7 +168,7 @@ def browser() -> Iterator[Any]:
 
 
 def _sweep(folder: Path) -> None:
-    done = process("sweep", *TINY, "--out", folder / "store", "--json", "--quiet")
+    done = process("sweep", *TINY, "--out", folder / "store", "--json", "--quiet", drawn=True)
     assert done.returncode == 0, done.stderr
     (folder / "first.json").write_text(done.stdout)
 

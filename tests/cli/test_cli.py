@@ -12,7 +12,7 @@ import pytest
 
 from stabkit.claims.base import ORDER, WEIGHTS
 from stabkit.figures.catalogue import FIGURES
-from tests.commands import TINY, children, ended, stabkit, strict, wait_for
+from tests.commands import TINY, UNDRAWN, children, ended, stabkit, strict, wait_for
 from tests.conftest import some
 
 pytestmark = pytest.mark.usefixtures("undrawn")
@@ -282,7 +282,7 @@ def test_a_corpus_of_unequal_sides_names_both_files(tmp_path):
 @pytest.mark.slow
 def test_two_commands_on_one_store_train_each_run_once(tmp_path):
     """Both are given the same grid: what one is at the other waits for."""
-    command = [sys.executable, "-m", "stabkit", "sweep", *TINY, "--models", "papers", "--workers", "1"]
+    command = [sys.executable, "-c", UNDRAWN, "sweep", *TINY, "--models", "papers", "--workers", "1"]
     both = [
         subprocess.Popen([*command, "--out", tmp_path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         for _ in range(2)

@@ -35,7 +35,7 @@ def test_a_large_text_and_many_stored_runs_are_told_of_before_they_are_read(
 
 @pytest.mark.slow
 def test_a_plan_is_shown_before_pandas_matplotlib_or_torch_are_loaded(tmp_path: Path) -> None:
-    done = process("sweep", *TINY, "--dry-run", "--out", tmp_path, env={"PYTHONPROFILEIMPORTTIME": "1"})
+    done = process("sweep", *TINY, "--dry-run", "--out", tmp_path, env={"PYTHONPROFILEIMPORTTIME": "1"}, drawn=True)
     loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
     assert done.returncode == 0 and "stabkit.running.cost" in loaded
     assert not loaded & {"torch", "pandas", "matplotlib", "sentencepiece"}

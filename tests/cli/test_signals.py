@@ -15,6 +15,7 @@ from stabkit.cli.signals import Signals
 from stabkit.errors import Interrupted
 from tests.commands import TINY, stabkit
 
+pytestmark = pytest.mark.usefixtures("undrawn")
 ROOT = Path(__file__).parents[2]
 PLACES = {
     "reading": ("stabkit.results.records", "_array", 3),

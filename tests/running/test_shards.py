@@ -22,7 +22,7 @@ from stabkit.errors import UsageError
 from stabkit.options import machine
 from stabkit.running.shard import Shard
 from stabkit.storage.store import Store
-from tests.commands import stabkit
+from tests.commands import UNDRAWN, stabkit
 
 GRID = ("--depths", "1,2", "--steps", "30", "--vocab", "200", "--hidden", "16", "--ffn", "24", "--max-tokens", "128")
 COMMAND = ("sweep", *GRID, "--models", "post-ln,deepnorm", "--seeds", "0,1", "--executor", "inline", "--warmup", "0")
@@ -48,7 +48,7 @@ def digests(out: Path) -> dict[str, str]:
 def begin(out: Path, *options: str, site: Path | None = None) -> subprocess.Popen[str]:
     where = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [str(site or ""), *sys.path]))}
     return subprocess.Popen(
-        [sys.executable, "-m", "stabkit", *COMMAND, "--out", str(out), *options],
+        [sys.executable, "-c", UNDRAWN, *COMMAND, "--out", str(out), *options],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -123,7 +123,7 @@ def array(folder: Path) -> Path:
     """The tutorial's sbatch file, with our grid and two tasks."""
     (text,) = (block for block in re.findall(r"```bash\n(.*?)```", TUTORIAL.read_text(), re.S) if "#SBATCH" in block)
     assert SHOWN in text and "--array=0-15" in text and "stabkit sweep" in text
-    text = text.replace("stabkit sweep", f"{sys.executable} -m stabkit sweep").replace("0-15", "0-1")
+    text = text.replace("stabkit sweep", f"{shlex.join([sys.executable, '-c', UNDRAWN])} sweep").replace("0-15", "0-1")
     text = text.replace("4G", "500M")
     path = folder / "array.sbatch"
     path.write_text(text.replace(SHOWN, shlex.join(COMMAND[1:])))
