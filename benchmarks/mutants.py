@@ -4,6 +4,8 @@
                                                  those of before that still have a place, then others; with OTHER, a
                                                  checkout of another version, only what it has too, to compare both
     python benchmarks/mutants.py fates before    put in one after the other, run its tests, keep what became of each
+    python benchmarks/mutants.py again before 7 TEST…    put in number 7 once more, and run these tests, as one newly
+                                                 written, or files of them where finding its own takes too long
 
 A fault is named by its function, its statement and its expression, not by a file or a line: it is found again after
 the code has moved. Its tests are those in which the expression is evaluated, in the test itself, in a process that it
@@ -277,6 +279,26 @@ def fate(fault: dict[str, Any], tests: list[str], tree: Path, work: Path, number
     return {**fault, "fate": name, "tests": len(tests), "seconds": round(time.perf_counter() - begin, 1), "by": by}
 
 
+def again(label: str, number: int, tests: list[str]) -> None:
+    """Run one with these tests and keep its fate in the place of the one before."""
+    kept = json.loads(KEPT.read_text())
+    with tempfile.TemporaryDirectory() as folder:
+        found = fate(kept["faults"][number], tests, copy(Path(folder) / "tree"), Path(folder), number)
+    print(found)
+    rows = kept["fates"][label]["rows"]
+    rows[number] = {key: found[key] for key in rows[number]}
+    keep(kept, label, rows)
+
+
+def keep(kept: dict[str, Any], label: str, rows: list[dict[str, Any]]) -> None:
+    """Write what became of all, and the share killed."""
+    ends = Counter(row["fate"] for row in rows)
+    share = round(ends["killed"] / len(rows), 3)
+    kept.setdefault("fates", {})[label] = {"share_killed": share, "ends": ends, "rows": rows}
+    KEPT.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
+    print(dict(ends))
+
+
 def fates(label: str) -> None:
     """Run all and keep them under this name."""
     kept = json.loads(KEPT.read_text())
@@ -299,22 +321,15 @@ def fates(label: str) -> None:
 
         with ThreadPoolExecutor(WORKERS) as pool:
             rows = list(pool.map(one, range(len(faults))))
-    ends = Counter(row["fate"] for row in rows)
-    own = [{key: row[key] for key in ("fate", "tests", "seconds", "by")} for row in rows]
-    kept.setdefault("fates", {})[label] = {
-        "share_killed": round(ends["killed"] / len(rows), 3),
-        "ends": ends,
-        "rows": own,
-    }
-    KEPT.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
-    print(dict(ends))
+    keep(kept, label, [{key: row[key] for key in ("fate", "tests", "seconds", "by")} for row in rows])
 
 
 def pytest_collection_modifyitems(items: list[Any], config: Any) -> None:
-    """As a plugin: of the tests collected those of MUTANTS_TESTS, in its order."""
+    """As a plugin: of the tests collected those of MUTANTS_TESTS, or of its files, in its order."""
     if chosen := os.environ.get("MUTANTS_TESTS"):
         order = {name: place for place, name in enumerate(Path(chosen).read_text().splitlines())}
-        items[:] = sorted((item for item in items if item.nodeid in order), key=lambda item: order[item.nodeid])
+        at = [order.get(item.nodeid, order.get(item.nodeid.partition("::")[0], -1)) for item in items]
+        items[:] = [item for place, _, item in sorted(zip(at, range(len(items)), items, strict=True)) if place >= 0]
 
 
 def pytest_runtest_logreport(report: Any) -> None:
@@ -355,5 +370,7 @@ if __name__ == "__main__":
             print(dict(Counter(fault["area"] for fault in drawn)))
         case ["fates", label]:
             fates(label)
+        case ["again", label, number, *tests]:
+            again(label, int(number), tests)
         case _:
             sys.exit(__doc__)
