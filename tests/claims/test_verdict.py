@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -23,6 +25,7 @@ from stabkit.claims.base import (
     at_least,
     at_most,
 )
+from stabkit.claims.deepnet.slope import _theorem
 from stabkit.results.conditions import Condition
 from tests.conftest import examples
 
@@ -174,3 +177,8 @@ def test_every_threshold_has_a_reason_and_every_claim_a_command_and_a_weight() -
         assert replace(one).weight in ("central", "side", "background", "ours")
     keys = [one.key for one in EVERY]
     assert len(set(keys)) == len(keys) and sum(one.weight == "central" for one in EVERY) >= 10
+
+
+def test_what_the_theorem_says_stands_beside_an_exponent_where_it_speaks() -> None:
+    lines: list[Any] = [SimpleNamespace(theorem=theorem) for theorem in (0.5, math.nan)]
+    assert [_theorem(line) for line in lines] == ["theorem N^0.50", ""]

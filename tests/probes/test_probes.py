@@ -18,10 +18,12 @@ import stabkit.probes as package
 from stabkit.model.flat import Flat
 from stabkit.model.transformer import tensors
 from stabkit.probes import PROBES
+from stabkit.probes.base import Pass
 from stabkit.results import sites
 from stabkit.results.chain import gradient_ratio
 from stabkit.results.schedule import rate
 from stabkit.streams import key
+from stabkit.tasks.base import PAD
 from stabkit.tasks.synthetic import Synthetic
 from stabkit.training import train
 from tests.conftest import tiny
@@ -399,3 +401,15 @@ def test_a_new_probe_is_one_file_and_one_row(tmp_path):
         text=True,
     )
     assert done.stdout.splitlines()[-1:] == ["('all',) [0, 1, 2] ()"], done.stderr
+
+
+def test_loss_and_accuracy_are_of_the_tokens_asked_for_alone():
+    """Against torch's own cross-entropy with an index that it ignores."""
+    logits = torch.randn(3, 2, 7, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    target = torch.tensor([[3, 6], [1, PAD], [5, PAD]])
+    given = dict.fromkeys(("batch", "loss", "train_loss", "train_nll", "states"))
+    seen = Pass(**given, logits=logits, target=target, keep={})
+    theirs = torch.nn.functional.cross_entropy(logits.flatten(0, 1), target.flatten(), ignore_index=PAD)
+    assert float(seen.nll()) == pytest.approx(float(theirs), rel=1e-12)
+    right = [int(logits[at].argmax()) == int(target[at]) for at in ((0, 0), (0, 1), (1, 0), (2, 0))]
+    assert float(seen.accuracy()) == sum(right) / 4

@@ -253,3 +253,13 @@ def test_a_corrupt_folder_that_another_makes_anew_stays_where_it_is(tmp_path: Pa
         planned = plan.plan(["a"], made(tmp_path))
         assert "another command is using it" in planned.corrupt[0] and "a" in shelf
     assert "moved to" in plan.plan(["a"], made(tmp_path)).corrupt[0] and "a" not in shelf
+
+
+def test_a_job_that_is_not_worth_another_attempt_was_tried_as_often_as_all(tmp_path: Path) -> None:
+    kinds: list[LostKind] = ["died", "timeout"]
+
+    def execute(jobs: Sequence[Job], tell: Tell) -> Generator[Answer, None, None]:
+        yield from ((job, Lost(kinds.pop(0), "no result")) for job in jobs)
+
+    ((_, lost),) = plan.settled([{"id": "a"}], execute, print, CommandAttempts("timeout"))
+    assert lost.kind == "timeout" and lost.attempt == ATTEMPTS and not kinds

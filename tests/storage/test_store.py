@@ -10,7 +10,7 @@ from stabkit.errors import StoreError, UsageError
 from stabkit.spec import ALGO_VERSION
 from stabkit.storage import folder
 from stabkit.storage.folder import CorruptFolder, OldFolder, write_file
-from stabkit.storage.store import FILES, Store
+from stabkit.storage.store import FILES, Store, disk
 from tests.conftest import files_of, tiny
 
 
@@ -165,3 +165,9 @@ def test_what_is_swept_away_while_it_is_assembled_is_assembled_again(store, monk
     monkeypatch.setattr(folder, "_sync", sweeping)
     run_id = commit(store)
     assert swept and store.load(run_id) and not list((store.runs / ".partial").iterdir())
+
+
+@pytest.mark.parametrize("spec", [tiny(), tiny(steps=40), tiny(layers=6)], ids=lambda spec: spec.run_id)
+def test_the_bytes_that_a_run_is_said_to_take_are_about_those_that_it_takes(spec):
+    taken = sum(map(len, files_of(spec).values()))
+    assert 0.6 < disk(spec) / taken < 1.2
