@@ -1,5 +1,6 @@
 """A method's factors on rate and ε, against torch's own Adam with a parameter group for each."""
 
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -29,8 +30,8 @@ def with_factors(**given):
     return replace(pre_ln.method(), **given)
 
 
-def built(method):
-    model = Transformer(CONFIG, method, 100, 0)
+def built(method, config=CONFIG):
+    model = Transformer(config, method, 100, 0)
     return model, Flat(model, model.parts())
 
 
@@ -56,6 +57,13 @@ def test_every_number_has_the_factors_of_its_role_and_layer():
             if getattr(module, "bias", None) is not None and hasattr(module, "roles"):
                 assert module.bias.unique().tolist() == [2.0 / site.layer]
     assert model.final["decoder"].weight.unique().tolist() == [7.0 / 2]
+
+
+def test_an_embedding_and_a_head_of_its_own_are_parts_of_their_own_roles():
+    for config, roles in ((CONFIG, {"embedding": 1}), (replace(CONFIG, tied=False), {"embedding": 1, "head": 1})):
+        model, flat = built(with_factors(), config)
+        found = Counter(part.role for part in factors.roles(model, flat))
+        assert {role: found[role] for role in ("embedding", "head") if found[role]} == roles
 
 
 def test_with_factors_adam_equals_torchs_own_with_a_group_for_each():
@@ -92,6 +100,7 @@ def test_a_method_without_factors_is_one_group():
 
 
 FILE = """
+from collections import Counter
 from dataclasses import replace
 from stabkit.methods.papers import pre_ln
 
