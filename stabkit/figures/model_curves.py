@@ -268,7 +268,7 @@ def _rows(cell: ModelCell, panel: str, points: Points) -> list[dict[str, object]
         {
             "run": f"{_depth_text(cell)}, seed {cell.facts.seed}{f', {panel}' if panel else ''}",
             "panel": panel,
-            "depth": cell.facts.depth or 0,
+            "depth": cell.depth,
             "seed": cell.facts.seed,
             "x": x,
             "value": value,

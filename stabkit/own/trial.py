@@ -23,7 +23,7 @@ from stabkit.own.chain import updates
 from stabkit.own.factory import one_line
 from stabkit.own.probe.built_model import BuiltModel, make, seeded
 from stabkit.own.probe.job import answered, key, reporter
-from stabkit.own.probe.loop import GROWN
+from stabkit.own.probe.loop import TOO_LARGE
 from stabkit.own.probe.schedule import peak
 from stabkit.own.sublayers import run
 from stabkit.results.own.trial import TRIAL_VERSION, ModelTrial
@@ -73,7 +73,7 @@ def _updated(job: Job, made: BuiltModel, start: float, size: float, begin: float
     whole = len(losses) == job["steps"] and math.isfinite(losses[-1])
     try:
         loss = held_out(made, job["steps"]) if whole else math.inf
-    except GROWN as error:
+    except TOO_LARGE as error:
         if not _of_numbers(error, losses[0], losses[-1], size, _size(made)):
             raise
         loss = math.inf
@@ -129,7 +129,7 @@ def updated(made: BuiltModel, steps: int, tell: Callable[[int, float], None]) ->
             loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
             for optimizer in made.optimizers:
                 optimizer.step()
-        except GROWN as error:
+        except TOO_LARGE as error:
             if step == 1 or not _of_numbers(error, losses[0], losses[-1], before, _size(made)):
                 raise
             return [

@@ -9,7 +9,7 @@ from stabkit.results.depth_fit import DepthFit
 from stabkit.results.line import too_few
 from stabkit.results.own.measured import TOP
 from stabkit.results.own.rules import Ground, LinkVerdict, StreamGround
-from stabkit.results.own.verdict import SATURATED
+from stabkit.results.own.verdict import UPDATE_FULL
 from stabkit.words import grows, share, times, updates
 
 NOTHING = 1e-6
@@ -127,7 +127,7 @@ def _update(link: LinkVerdict) -> str:
     if not link.step or not math.isfinite(link.level):
         return f"{after}'s change is not finite"
     changed = f"{after} has changed by {share(link.level)}"
-    if link.saturated and first.value <= SATURATED:
+    if link.saturated and first.value <= UPDATE_FULL:
         return f"{changed}, {share(first.value)}{_at(first.depth)}"
     if not link.saturated and link.fit is not None and not link.fit.vague:
         return f"{changed}, as {law(link.fit)}"

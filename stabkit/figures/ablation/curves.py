@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from stabkit.figures.curve_rows import curves_of
+from stabkit.figures.curve_picture import curves_of
 from stabkit.figures.drawing import curves
 from stabkit.figures.drawing.curves import Curves
 from stabkit.figures.picture import Note, always

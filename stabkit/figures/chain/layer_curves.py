@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from stabkit.figures.chain import findings
-from stabkit.figures.curve_rows import Rows, curves_of
+from stabkit.figures.curve_picture import Rows, curves_of
 from stabkit.figures.drawing import curves
 from stabkit.figures.drawing.curves import Curves
 from stabkit.figures.picture import Note, always

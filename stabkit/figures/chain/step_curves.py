@@ -14,7 +14,7 @@ import pandas as pd
 
 from stabkit.figures.chain import findings
 from stabkit.figures.chain.findings import ORIGINS
-from stabkit.figures.curve_rows import Rows, by_step, curves_of
+from stabkit.figures.curve_picture import Rows, by_step, curves_of
 from stabkit.figures.drawing import curves
 from stabkit.figures.picture import Note, always
 from stabkit.results import update_fit

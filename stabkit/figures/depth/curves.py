@@ -15,7 +15,7 @@ from typing import Any
 
 import pandas as pd
 
-from stabkit.figures.curve_rows import Rows, curves_of
+from stabkit.figures.curve_picture import Rows, curves_of
 from stabkit.figures.drawing import curves
 from stabkit.figures.drawing.curves import Curves, Strokes
 from stabkit.figures.picture import Note, always

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from stabkit.figures.curve_rows import curves_of
+from stabkit.figures.curve_picture import curves_of
 from stabkit.figures.drawing import curves, style
 from stabkit.figures.drawing.curves import Curves
 from stabkit.figures.drawing.style import CONDITION_DASHES

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from stabkit.figures.curve_rows import Rows, by_step, curves_of
+from stabkit.figures.curve_picture import Rows, by_step, curves_of
 from stabkit.figures.drawing import curves
 from stabkit.figures.picture import Note
 from stabkit.results.conditions import Shown

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from stabkit.figures.curve_rows import curves_of
+from stabkit.figures.curve_picture import curves_of
 from stabkit.figures.drawing import curves
 from stabkit.figures.drawing.curves import Curves, Strokes, conditions
 from stabkit.figures.drawing.style import CONDITION_DASHES

@@ -84,7 +84,7 @@ class ProbeRecord:
     notes: tuple[str, ...] = ()
 
 
-GROWN = (ArithmeticError, AssertionError, RuntimeError, ValueError)
+TOO_LARGE = (ArithmeticError, AssertionError, RuntimeError, ValueError)
 """What code raises whose numbers have grown out of what it takes: assertions that a loss is finite, arguments of
 distributions, matrices that do not invert. A batch that is not there (IndexError, KeyError) is none of these."""
 
@@ -178,8 +178,8 @@ class _Training:
         self._recent: deque[float] = deque(maxlen=LAST)
 
     def climb(self, recorder: Recorder, step: int, peak: Peak) -> None:
-        """The ramp, recorded from this step on. What the user's code raises on it because numbers grow large (GROWN)
-        is its end, as a loss is that is no number, and a note; all else is an error of its own."""
+        """The ramp, recorded from this step on. What the user's code raises on it because numbers grow large
+        (TOO_LARGE) is its end, as a loss is that is no number, and a note; all else is an error of its own."""
         rates = ramp(peak)
         last = step + len(rates)
         read = frozenset(range(last - RAMP, last + 1, EVERY))
@@ -187,7 +187,7 @@ class _Training:
             self.update(
                 recorder, step, last, read, Schedule(schedulers=(Ramp(self.made.optimizers, rates),)), scores_only=True
             )
-        except GROWN as error:
+        except TOO_LARGE as error:
             if isinstance(error, torch.OutOfMemoryError):
                 raise
             table = recorder.tables().get("loss")

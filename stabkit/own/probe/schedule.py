@@ -22,9 +22,9 @@ RATE_ATTRIBUTES = ("base_lrs", "max_lrs", "eta_min", "min_lrs")
 GROUP = ("lr", "initial_lr", "max_lr", "min_lr")
 """… and keys of an optimiser's groups."""
 
-RISE, HOLD, RISEN = 12, 4, 1.5
-"""Updates that lead up to the highest rate of a schedule which is to rise by more than RISEN yet, and updates at it:
-what a warm-up ends in."""
+RISE, HOLD, STILL_RISES = 12, 4, 1.5
+"""Updates that lead up to the highest rate of a schedule which is to rise by more than STILL_RISES yet, and updates at
+it: what a warm-up ends in."""
 
 Optimizers = Sequence[torch.optim.Optimizer]
 Rates = Sequence[Sequence[float]]
@@ -75,7 +75,7 @@ class Schedule:
         highest, follows = _highest(rates), _highest(rates[len(seen) - 1 :])
         now = seen[-1]
         rises = any(
-            RISEN * low < high for own in zip(now, follows, strict=True) for low, high in zip(*own, strict=True)
+            STILL_RISES * low < high for own in zip(now, follows, strict=True) for low, high in zip(*own, strict=True)
         )
         first = [own[0][0] for own in rates]
         at = next((i for i, rate in enumerate(first) if rate >= highest[0][0] * (1 - 1e-9)), 0)
@@ -92,7 +92,7 @@ class Peak:
     """Of every group, whenever it is."""
     now: Rates
     rises: bool
-    """Whether one of them is to rise by more than RISEN yet."""
+    """Whether one of them is to rise by more than STILL_RISES yet."""
 
     @property
     def rate(self) -> float:

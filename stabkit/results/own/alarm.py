@@ -58,7 +58,7 @@ ALARM_RECALL = 63, 68, 13
 update (docs/verdict.md, from which a test reads them)."""
 IN_A_ROW = 3
 """Readings of the gradient beyond its limit."""
-RISEN = 3.0
+LOSS_TIMES = 3.0
 """The loss over the first one."""
 
 
@@ -243,7 +243,7 @@ class Alarms:
                 return Alarm(
                     step=step, link="start", sentence=said, numbers={"loss": value, "guess": self.guess.uniform}
                 )
-        if not value > RISEN * self._loss > 0:
+        if not value > LOSS_TIMES * self._loss > 0:
             return None
         sentence = f"the loss is {value:.3g}, up from {self._loss:.3g} at the start; {self._before()}"
         return Alarm(step=step, link="loss", sentence=sentence, numbers={"loss": value, "first": self._loss})

@@ -172,6 +172,15 @@ class ModelCell:
     digest: str = ""
 
     @property
+    def depth(self) -> int:
+        """0 of a factory without one."""
+        return self.facts.depth or 0
+
+    @property
+    def seed(self) -> int:
+        return self.facts.seed
+
+    @property
     def stacks(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(own.stack for own in self.facts.sublayers))
 

@@ -109,14 +109,14 @@ def recent(losses: Sequence[float] | NDArray[np.float64]) -> float:
 def trained(cells: Sequence[ModelCell]) -> ShortTraining | None:
     """Of all cells at one rate; None of a probe of fewer than LEAST updates, of batches seen before, and where a number
     was lost, or level or reference are not known."""
-    depths = sorted({cell.facts.depth or 0 for cell in cells})
+    depths = sorted({cell.depth for cell in cells})
     if any(cell.facts.steps < LEAST or not cell.facts.fresh or cell.facts.broke for cell in cells):
         return None
     facts = cells[0].facts
     known = facts.frequencies is not None and facts.entropy is not None
     if not known and len(depths) < 2:
         return None
-    shallowest, deepest = ([cell for cell in cells if (cell.facts.depth or 0) == depths[end]] for end in (0, -1))
+    shallowest, deepest = ([cell for cell in cells if cell.depth == depths[end]] for end in (0, -1))
     reference = float(facts.entropy or 0.0) if known else float(np.mean([_loss(cell) for cell in shallowest]))
     level = facts.frequencies if facts.frequencies is not None else reference + _information(shallowest)
     if math.isnan(level) or (known and ends_at(level, reference) is None):  # so few words, or nothing to learn

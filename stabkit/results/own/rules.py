@@ -28,13 +28,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 
 from stabkit.results.depth_fit import DepthFit, depth_fit, geometric
 from stabkit.results.forecast.logistic import Word as Forecasted
-from stabkit.results.own.cell import Broke
+from stabkit.results.own.cell import Broke, ModelCell
 from stabkit.results.own.forecast import Healthy, ours
 from stabkit.results.own.measured import UPDATES
 
@@ -128,6 +128,7 @@ class LinkVerdict:
 
 BySeed = Mapping[int, Mapping[int, float]]
 """{seed: {depth: value}}; of a factory without a depth, depth 0."""
+C = TypeVar("C", "CellNumbers", ModelCell)
 
 
 def evidence(values: BySeed) -> tuple[Evidence, ...]:
@@ -249,17 +250,18 @@ def healthy(number: str, value: float, updates: int) -> Healthy | None:
     return ours().healthy(number, value) if updates <= UPDATES else None
 
 
-def deepest(cells: Sequence[CellNumbers]) -> list[CellNumbers]:
+def deepest(cells: Sequence[C]) -> list[C]:
     """Those at the greatest depth."""
     depth = max(cell.depth for cell in cells)
     return [cell for cell in cells if cell.depth == depth]
 
 
-def _by_seed(cells: Sequence[CellNumbers], value: Callable[[CellNumbers], float]) -> BySeed:
-    by_seed: dict[int, dict[int, float]] = {}
+def by_seed(cells: Sequence[C], value: Callable[[C], float]) -> BySeed:
+    """{seed: {depth: what this says of the cell}}."""
+    found: dict[int, dict[int, float]] = {}
     for cell in cells:
-        by_seed.setdefault(cell.seed, {})[cell.depth] = value(cell)
-    return by_seed
+        found.setdefault(cell.seed, {})[cell.depth] = value(cell)
+    return found
 
 
 def _stacks(cells: Sequence[CellNumbers]) -> list[tuple[str, str]]:
@@ -274,7 +276,7 @@ def _stream(cells: Sequence[CellNumbers], limits: Limits) -> LinkVerdict:
 
 def _stream_of(stack: str, shown: str, cells: Sequence[CellNumbers], limits: Limits) -> LinkVerdict:
     having = [cell for cell in cells if stack in cell.stacks]
-    values = _by_seed(having, lambda cell: cell.stacks[stack].growth)
+    values = by_seed(having, lambda cell: cell.stacks[stack].growth)
     rows, fit = evidence(values), depth_fit(values)
     level = rows[-1].value
     last = [cell.stacks[stack] for cell in deepest(having)]
@@ -331,7 +333,7 @@ def _gradient_of(stack: str, shown: str, cells: Sequence[CellNumbers], limits: L
     if max(cell.depth for cell in cells) not in {cell.depth for cell in having}:
         return None
     read = min(len(cell.stacks[stack].gradient) for cell in having)
-    values = {t: _by_seed(having, lambda cell: float(cell.stacks[stack].gradient[t])) for t in range(read)}  # noqa: B023
+    values = {t: by_seed(having, lambda cell: float(cell.stacks[stack].gradient[t])) for t in range(read)}  # noqa: B023
     at_step = {t: evidence(own) for t, own in values.items()}
     steps = {t: rows for t, rows in at_step.items() if all(0 <= row.value < math.inf for row in rows)}
     if not steps:

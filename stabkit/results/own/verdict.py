@@ -15,7 +15,7 @@ that train, and a word of its own. Three can fail, by `rules.py`. Four are shown
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
@@ -27,7 +27,6 @@ from stabkit.results.own.measured import loss_fall, ramp_information
 from stabkit.results.own.outcome import ShortTraining, trained
 from stabkit.results.own.rules import (
     LIMITS,
-    BySeed,
     CellNumbers,
     Evidence,
     Ground,
@@ -36,6 +35,8 @@ from stabkit.results.own.rules import (
     StackNumbers,
     Word,
     broken,
+    by_seed,
+    deepest,
     evidence,
     healthy,
     means,
@@ -43,7 +44,7 @@ from stabkit.results.own.rules import (
     word,
 )
 
-SATURATED = 0.9
+UPDATE_FULL = 0.9
 """‖ΔF‖/‖F‖ from which on no law in depth is fitted. Two outputs that have nothing to do with one another are √2
 apart."""
 
@@ -90,7 +91,7 @@ def verdict(cells: Sequence[ModelCell], limits: Limits = LIMITS) -> Verdict:
     (lr,) = {cell.facts.lr for cell in cells}
     whole = Verdict(
         lr=lr,
-        forecast=forecast(_deepest(cells)),
+        forecast=forecast(deepest(cells)),
         trained=trained(cells),
         scores=_scores(cells),
         update=_update(cells),
@@ -108,7 +109,7 @@ def numbers(cell: ModelCell) -> CellNumbers:
     """What the rules read of a probed cell."""
     facts = cell.facts
     return CellNumbers(
-        depth=facts.depth or 0,
+        depth=cell.depth,
         seed=facts.seed,
         stacks={
             stack: StackNumbers(
@@ -129,24 +130,11 @@ def numbers(cell: ModelCell) -> CellNumbers:
     )
 
 
-def _deepest(cells: Sequence[ModelCell]) -> list[ModelCell]:
-    """Those at the greatest depth."""
-    depth = max(cell.facts.depth or 0 for cell in cells)
-    return [cell for cell in cells if (cell.facts.depth or 0) == depth]
-
-
-def _by_seed(cells: Sequence[ModelCell], value: Callable[[ModelCell], float]) -> BySeed:
-    by_seed: dict[int, dict[int, float]] = {}
-    for cell in cells:
-        by_seed.setdefault(cell.facts.seed, {})[cell.facts.depth or 0] = value(cell)
-    return by_seed
-
-
 def _update(cells: Sequence[ModelCell]) -> LinkVerdict:
     step = last_of_all(cells, "update")
-    values = _by_seed(cells, lambda cell: cell.records["update"].value("state@relative", step))
+    values = by_seed(cells, lambda cell: cell.records["update"].value("state@relative", step))
     rows = evidence(values)
-    saturated = rows[-1].value > SATURATED
+    saturated = rows[-1].value > UPDATE_FULL
     shown = _shown(Ground(key="update"), rows, step, healthy("update_last", rows[-1].value, step))
     return replace(shown, fit=None if saturated else depth_fit(values), saturated=saturated)
 
@@ -155,7 +143,7 @@ def _tokens(cells: Sequence[ModelCell]) -> LinkVerdict:
     if any("token_cosine" not in cell.records for cell in cells):
         return _untold(Ground(key="no tokens"))
     step = last_of_all(cells, "token_cosine")
-    rows = means(_by_seed(cells, lambda cell: cell.records["token_cosine"].value("state", step)))
+    rows = means(by_seed(cells, lambda cell: cell.records["token_cosine"].value("state", step)))
     return _shown(Ground(key="tokens"), rows, step, healthy("cosine_last", rows[-1].value, step))
 
 
@@ -163,17 +151,17 @@ def _scores(cells: Sequence[ModelCell]) -> LinkVerdict:
     having = [cell for cell in cells if "ramp_loss" in cell.records and "scores" in cell.records]
     if not having:
         return _untold(Ground(key="no scores"))
-    rows = evidence(_by_seed(having, lambda cell: geometric(list(ramp_information(cell)))))
+    rows = evidence(by_seed(having, lambda cell: geometric(list(ramp_information(cell)))))
     step = int(having[-1].records["ramp_loss"].steps[-1])
     return _shown(Ground(key="scores"), rows, step, ours().healthy("ramp_information", rows[-1].value))
 
 
 def _loss(cells: Sequence[ModelCell]) -> LinkVerdict:
     step = min(int(cell.records["loss"].steps[-1]) for cell in cells)
-    rows = means(_by_seed(cells, loss_fall))
-    losses = [cell.records["loss"].at("train") for cell in _deepest(cells)]
+    rows = means(by_seed(cells, loss_fall))
+    losses = [cell.records["loss"].at("train") for cell in deepest(cells)]
     first, last = (float(np.mean([loss[some].mean() for loss in losses])) for some in (slice(None, 3), slice(-3, None)))
-    frequencies = _deepest(cells)[0].facts.frequencies
+    frequencies = deepest(cells)[0].facts.frequencies
     ground = Ground(key="loss", loss_first=first, loss_last=last, frequencies=frequencies)
     return _shown(ground, rows, step, healthy("loss_fall", rows[-1].value, step))
 

@@ -1,4 +1,4 @@
-"""The one table of curves: what a row of it holds, and the picture that a row makes.
+"""What one row of the table of curves holds, and the picture that a row makes.
 
 A row holds its texts, what a run contributes to the frame, and how the frame is drawn: as `drawing/curves.py` draws,
 small multiples of lines or marks. Rows stand in the folder of their subject: `chain/step_curves.py`,
