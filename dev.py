@@ -2,8 +2,9 @@
 """From a clone to a running stabkit in one command; needs nothing but Python 3.11 or newer.
 
     python3 dev.py sweep             set up, then `stabkit sweep --depths 6,18,50,100`
-    python3 dev.py test [ARGS…]      set up, then pytest on every core; `.ci/run` adds the slow tests and all examples;
-                                     --all: with the tests that rest on nothing changed (tests/changed.py)
+    python3 dev.py test [ARGS…]      set up, then the quick tests on every core, but for those of tests/changed.py that
+                                     rest on nothing changed; --all: these too; PATH…: all of it, the slow too;
+                                     `.ci/run` adds the slow tests and all examples
     python3 dev.py lint              set up, then ruff, mypy, the order of the rooms and their budget of lines
     python3 dev.py acceptance [NAME…]  set up, then the scripts of tests/acceptance: what a user does, on real input
     python3 dev.py docs              set up, then the documentation site, strict: docs/_build/html/index.html
@@ -54,6 +55,8 @@ def main(arguments: list[str]) -> int:
     if command == "test":
         if rest in ([], ["--all"]):
             rest = ["-n", "auto", "--dist", "worksteal", *([] if rest else ["--changed"])]
+        elif "-m" not in rest:
+            rest = ["-m", "not long", *rest]
         return run([str(python), "-m", "pytest", *rest], cwd=HERE)
     if command == "docs":
         code = run([str(python), "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", "docs", SITE], cwd=HERE)
