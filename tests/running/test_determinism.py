@@ -79,12 +79,13 @@ REFERENCE = Path(__file__).with_name("reference.json")
 def measured() -> dict[str, dict[str, list[float]]]:
     """A few numbers of a tiny run of every method: what must not move unless ALGO_VERSION does.
 
-    Hyper-connections in float64: some weights of its mixings have a first gradient of rounding alone, which Adam makes
-    a whole step of, so that in float32 two correct paths are 5e-5 apart after one update (each as far from float64).
+    Hyper-connections and CompleteP in float64: some of their weights have a first gradient of rounding alone, which
+    Adam makes a whole step of, so that in float32 two correct paths are 5e-5 apart after one update (each as far from
+    float64), and processors with and without AVX2 3e-3 after five.
     """
     found = {}
     for method in methods.KEYS:
-        dtype = "float64" if method == "hyper-connections" else "float32"
+        dtype = "float64" if method in ("hyper-connections", "completep") else "float32"
         spec = tiny(method, layers=3, steps=6, warmup=3, dtype=dtype)
         result = train.run(spec, Synthetic(vocab=200, max_tokens=128))
         grads = result.records["grad_norm"]

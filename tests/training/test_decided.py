@@ -156,7 +156,7 @@ def test_a_run_that_stops_is_the_beginning_of_the_one_that_does_not(word, lr, so
         np.testing.assert_array_equal(table.values, whole.records[name].values[kept])
 
 
-@pytest.mark.parametrize("lr", some([1.0, 0.3], 2))
+@pytest.mark.parametrize("lr", some([3.0, 0.3], 2))  # with dropout, 1 is at the edge: processors differ
 def test_interrupted_and_resumed_it_stops_where_it_would_have_stopped(lr, soon):
     spec = stopping(lr, dropout=0.1, snapshots=5)
     states = []
