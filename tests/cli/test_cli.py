@@ -298,21 +298,8 @@ def test_two_commands_on_one_store_train_each_run_once(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("number", some([signal.SIGINT, signal.SIGTERM, signal.SIGHUP]))
 def test_a_signal_ends_the_sweep_and_names_the_command_that_continues(number, tmp_path):
-    command = [
-        sys.executable,
-        "-m",
-        "stabkit",
-        "sweep",
-        *TINY[:2],
-        *("--warmup", "4000", "--workers", "1"),
-        "--steps",
-        "1000000",
-        "--yes",  # it looks like a slip: days of work
-        "--record-every",
-        "1000",
-        "--out",
-        str(tmp_path),
-    ]
+    words = "--warmup 4000 --workers 1 --record-every 1000 --steps 1000000 --yes"  # it looks like a slip: days of work
+    command = [sys.executable, "-m", "stabkit", "sweep", *TINY[:2], *words.split(), "--out", str(tmp_path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as sweep:
         begun = sweep.stderr.readline()
         wait_for(lambda: children(sweep.pid))

@@ -20,7 +20,10 @@ from tests.own import probe_models as models
 from tests.own.test_watch import loss_of, tokens
 
 STEPS, RANKS = 3, 2
-pytestmark = pytest.mark.skipif(not dist.is_available(), reason="torch without torch.distributed")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not dist.is_available(), reason="torch without torch.distributed"),
+]
 
 
 def net(kind):
@@ -121,7 +124,6 @@ def norms():
     return found
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["ddp", "fsdp"])
 def test_two_processes_train_as_without_and_the_first_records_what_one_would_see(kind, together):
     shelf, (same, ended, steps, said), (other_same, other_ended, *_) = together(kind)
@@ -141,7 +143,6 @@ def test_two_processes_train_as_without_and_the_first_records_what_one_would_see
     assert np.isfinite(held.cell.records["delta"].values).all() and held.cell.records["delta"].values[0].max() > 0
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["ddp", "fsdp"])
 def test_a_writer_that_fails_in_one_process_is_let_go_of_and_no_process_waits(kind, together):
     _, (same, ended, _, said), other = together(kind, "writer")

@@ -61,6 +61,7 @@ def test_its_losses_are_those_of_a_plain_loop(tmp_path: Path) -> None:
     assert made.fresh and made.trial.trains == (made.loss < made.start) and made.optimizer == "AdamW"
 
 
+@pytest.mark.slow
 def test_groups_and_schedulers_of_its_own_are_scaled_in_proportion(tmp_path: Path) -> None:
     torch.manual_seed(3)
     model, loss, optimizer, scheduler = carried_models.stepped(2)

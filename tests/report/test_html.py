@@ -225,6 +225,7 @@ def test_the_page_builds_for_any_runs(runs: list[object]) -> None:
     page_of(runs)
 
 
+@pytest.mark.slow
 def test_the_default_sweep_makes_a_small_page() -> None:
     page = render(sweep(), command=COMMAND)
     assert len(page.encode()) < 1_500_000
@@ -272,6 +273,7 @@ def test_a_reader_without_the_text_has_a_command_too(command: str, told: str, un
     assert ("Without this text" in page) == bool(told)
 
 
+@pytest.mark.slow
 def test_claims_that_no_such_run_could_decide_are_one_line_not_a_row_each() -> None:
     first, second, third = [claim for claim in CLAIMS if claim.weight == "central"][:3]
     deep = "its paper has at most 60 layers"

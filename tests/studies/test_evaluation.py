@@ -168,6 +168,7 @@ def test_shuffled_labels_are_told_no_better_than_by_chance():
     assert len(found) == 50 and abs(np.mean(found) - 0.5) <= 0.05
 
 
+@pytest.mark.slow
 def test_the_scores_of_a_corpus_in_which_one_link_decides():
     assert EVALUATION.pooled().scores.auc > 0.9 and EVALUATION.alone(LINKS[0]).auc > 0.9
     assert EVALUATION.alone(next(link for link in LINKS if link.key == "frozen")).auc == 0.5, "the same for all"

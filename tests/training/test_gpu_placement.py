@@ -89,6 +89,7 @@ def test_a_run_ends_and_goes_on_from_its_checkpoint_on_one_device(gpu: Ask) -> N
     gpu("resumed")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "where",
     [
