@@ -2,8 +2,7 @@
 """From a clone to a running stabkit in one command; needs nothing but Python 3.11 or newer.
 
     python3 dev.py sweep             set up, then `stabkit sweep --depths 6,18,50,100`
-    python3 dev.py test [ARGS…]      set up, then the quick tests on every core, but for those of tests/changed.py that
-                                     rest on nothing changed; --all: these too; PATH…: all of it, the slow too;
+    python3 dev.py test [ARGS…]      set up, then the quick tests on every core; PATH…: all of it, the slow too;
                                      `.ci/run` adds the slow tests and all examples
     python3 dev.py lint              set up, then ruff, mypy, the order of the rooms and their budget of lines
     python3 dev.py acceptance [NAME…]  set up, then the scripts of tests/acceptance: what a user does, on real input
@@ -53,8 +52,8 @@ def main(arguments: list[str]) -> int:
         return code
     command, *rest = arguments
     if command == "test":
-        if rest in ([], ["--all"]):
-            rest = ["-n", "auto", "--dist", "worksteal", *([] if rest else ["--changed"])]
+        if not rest:
+            rest = ["-n", "auto", "--dist", "worksteal"]
         elif "-m" not in rest:
             rest = ["-m", "not long", *rest]
         return run([str(python), "-m", "pytest", *rest], cwd=HERE)

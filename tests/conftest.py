@@ -25,7 +25,6 @@ from stabkit.running import executors, trials, work
 from stabkit.spec import ModelConfig, RunSpec, TaskConfig, TrainConfig, from_json
 from stabkit.tasks.synthetic import Synthetic
 from stabkit.training import train
-from tests import changed
 from tests.commands import TINY, process
 
 torch.set_num_threads(1)
@@ -64,26 +63,6 @@ def need(what: str, there: bool, where: str) -> None:
     if what in os.environ.get("STABKIT_REQUIRE", "").split(","):
         pytest.fail(f"{what} is required here and missing: {where}")
     pytest.skip(f"needs {what}: {where}")
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption(
-        "--changed", action="store_true", help="leave out what rests on nothing changed (tests/changed.py)"
-    )
-
-
-def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    if not config.getoption("--changed"):
-        return None
-    return collection_path.relative_to(changed.ROOT).as_posix() in changed.left_out()[1] or None
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    if config.getoption("--changed"):
-        base, tests = changed.left_out()
-        for each in tests:
-            why = f"nothing that it rests on has changed since {base[:8]}; `dev.py test --all` runs it"
-            terminalreporter.write_line(f"LEFT OUT {each}: {why}")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

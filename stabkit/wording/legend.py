@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from stabkit.results.forecast.logistic import LIKELY, UNLIKELY
 from stabkit.results.forecast.measured import UPDATES
@@ -14,17 +14,6 @@ from stabkit.wording import links
 from stabkit.words import listed, scientific, short
 
 NO_SIGN = "no warning sign"
-
-
-class _Words(dict[str, str]):
-    """{an outcome or a forecast: how a cell says it}: a key that has no other words stands for itself. A test changes
-    all of them (`tests/report/test_reworded.py`)."""
-
-    def __missing__(self, key: str) -> str:
-        return key
-
-
-WORDS: Mapping[str, str] = _Words()
 
 MEANINGS = (
     ("trains", "trains", f"validation loss below {AT_UNIGRAM:g} of the unigram loss"),
@@ -68,13 +57,13 @@ def tint(cell: VerdictCell) -> str:
 def outcomes(cell: VerdictCell) -> str:
     """`trains`, `trains 3/3`, `diverged 1/3, trains 2/3`; `–` for none."""
     if cell.total <= 1:
-        return WORDS[cell.worst] if cell.worst else "–"
-    return ", ".join(f"{WORDS[word]} {count}/{cell.total}" for word, count in cell.outcomes)
+        return cell.worst or "–"
+    return ", ".join(f"{word} {count}/{cell.total}" for word, count in cell.outcomes)
 
 
 def word_of(cell: VerdictCell) -> str:
     """The forecast where there is one, else the outcomes."""
-    return WORDS[cell.forecast] if cell.forecast else outcomes(cell)
+    return cell.forecast or outcomes(cell)
 
 
 def probability(cell: VerdictCell) -> str:

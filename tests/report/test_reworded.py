@@ -51,7 +51,6 @@ from tests.studies.test_recent_claims import five
 pytestmark = pytest.mark.slow
 
 SUFFIX = " (reworded)"
-WORDS = ("trains", "stuck", "diverged", "early", "failed", "likely trains", "likely stuck", "open", "out of range")
 
 
 @pytest.fixture
@@ -63,11 +62,11 @@ def reworded(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(owner, name, lambda *given, **named: f"{plain(*given, **named)}{SUFFIX}")
 
     longer(methods, "label_of")
-    longer(legend, "warning")
+    for name in ("warning", "outcomes", "word_of"):
+        longer(legend, name)
     text = Condition.text.fget
     assert text is not None
     monkeypatch.setattr(Condition, "text", property(lambda self: f"{told}{SUFFIX}" if (told := text(self)) else told))
-    monkeypatch.setattr(legend, "WORDS", {word: f"{word}{SUFFIX}" for word in WORDS})
     monkeypatch.setattr(legend, "NO_SIGN", f"{legend.NO_SIGN}{SUFFIX}")
     verbs = {word: tuple(f"{verb}{SUFFIX}" for verb in both) for word, both in answer.VERBS.items()}
     monkeypatch.setattr(answer, "VERBS", verbs)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -245,3 +246,31 @@ def test_json_has_no_number_that_json_lacks() -> None:
 def test_api_takes_no_model_at_all_as_a_mistake() -> None:
     with pytest.raises(UsageError, match="name what to try"):
         stabkit.transfer()
+
+
+VALLEY: dict[str, Any] = {
+    "trials": [1], "highest": 3, "whole": True, "found": True, "rim": "", "alike": False,
+    "seeds": (0, 1), "edge": False, "best": (2,),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"highest": None}, "no rate tried trains at 8"),
+        ({"whole": False}, "nothing was tried at 8"),
+        ({"found": None}, "at 8 some seed diverges at every rate"),
+        ({"rim": "lowest"}, "at 8 the lowest loss is at the lowest rate tried"),
+        ({"alike": True}, "all seeds have bit-identical losses"),
+        ({"edge": True}, "at 8 the lowest loss is next to a rate that diverges"),
+        ({"best": ()}, "at 8 the seeds differ too much"),
+    ],
+)
+def test_a_search_without_a_verdict_says_at_which_size_and_why(change: dict[str, Any], said: str) -> None:
+    first, last = SimpleNamespace(size=4, **VALLEY), SimpleNamespace(size=8, **{**VALLEY, **change})
+    case: Any = SimpleNamespace(valleys=(first, last), lost=frozenset(), regret=None)
+    assert page.why(case, 0).startswith(said)
+    if "whole" in change:
+        assert page.why(case, 3) == "the search at 8 is not finished"
+    case.lost = frozenset({8, 6})
+    assert page.why(case, 0) == "a run at 8 has no result"
