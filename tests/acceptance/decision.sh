@@ -12,7 +12,17 @@ block "before the first worker it says how long it will take" says 'about [0-9]+
   stab probe $model:pre_ln --depths 2,4 --out p
 block "--time is the only knob: --cure-time and --no-cures are gone" bash -c \
   "'$bin/python' -m stabkit probe --help | grep -q -- --time && ! '$bin/python' -m stabkit probe --help | grep -qE -- '--cure-time|--no-cures'"
-block "a parameter that is not finite fails within seconds, as a verdict: 7" ends 7 stab probe $model:exploding --depths 2 --out p
+cat >lost.py <<'MODEL'
+import torch
+from tests.own import probe_models
+
+
+def lost(depth):
+    model = probe_models.Stack(depth)
+    torch.nn.init.constant_(next(model.parameters()), float("nan"))
+    return model
+MODEL
+block "a parameter that is not finite fails within seconds, as a verdict: 7" ends 7 stab probe lost:lost --depths 2 --out p
 block "every depth has its word, its basis, its probability, its updates" asked \
   "len(d['depths']) == 3 and all(one['word'] in $words and one['basis'] in ('forecast', 'seen') and one['updates'] >= 1 for one in d['depths'])" \
   $model:post_ln --depths 2,6,24 --lr 3e-3
@@ -26,7 +36,7 @@ block "  … within 45 s" holds "d['seconds'] <= 45"
 block "what probably trains is offered no change" says 'if it stalls' stab probe $model:pre_ln --depths 24 --quick --out p
 block "--strict ends with 8 unless it trains" ends 8 stab probe $model:pre_ln --depths 24 --quick --strict --out p
 block "a regression gets a word" asked "d['verdict'] in $words" $model:vector --depths 2,4
-block "the rule's error is counted by the command's own function" "$bin/python" -m studies own looks --check
+block "the rule's error is counted by the command's own function" "$bin/python" -m studies.own looks --check
 block "a watch says the probability once where it is firm" "$bin/python" -m pytest -q -m "not long" "$root/tests/own/test_watch.py" -k firm
 block "baselines of 1.1.0 are read, or refused in one line" "$bin/python" -m pytest -q "$root/tests/cli/test_gate.py" -k older
 exit $failed
