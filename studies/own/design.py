@@ -15,8 +15,8 @@ from typing import Any
 from stabkit.streams import stream
 from studies.own.models import ACTIVATIONS, INITS, SCHEMES, Shape
 
-SEED, CASES, JUDGES = 45, 720, 420
-"""The draw, how many it has, and the first that judges."""
+SEED, CASES, JUDGES, REGRESSIONS = 45, 758, 420, 720
+"""The draw, how many it has, the first that judges, and the first whose loss is one of regression."""
 WIDTHS, DEPTHS = (64, 64, 64, 64, 128, 128, 256), (4, 6, 8, 12, 12, 16, 24, 32, 48)
 DEEPEST = {64: 48, 128: 16, 256: 6}
 """{width: layers at most}: what two cores can train."""
@@ -30,8 +30,13 @@ RATES = {
 twentieth."""
 SHARES = {"adamw": 0.45, "sgd": 0.2, "muon": 0.2, "lion": 0.15}
 WARMUPS = (0, 0, 0, 0, 50, 200)
-TASKS = {"decoder": ("chain", "text"), "encoder": ("masked",), "vision": ("images",)}
-KINDS = ("decoder", "decoder", "encoder", "vision")
+TASKS = {
+    "decoder": ("chain", "text"), "encoder": ("masked",), "vision": ("images",), "series": ("series",),
+    "denoiser": ("noise",),
+}  # fmt: skip
+KINDS, REGRESSED = ("decoder", "decoder", "encoder", "vision"), ("series", "denoiser")
+ANSWERS = {"vision": 10, "series": 8, "denoiser": 3 * 8 * 8}
+"""{kind: classes, or numbers of an answer: the next eight of a series, a patch of an image}; else words."""
 UPDATES = 300
 LENGTH, ROWS, IMAGES = 32, 8, 16
 """Tokens of a sentence, sentences of a batch, images of one: 256 tokens each."""
@@ -84,7 +89,7 @@ def cases(count: int = CASES) -> Iterator[Case]:
         def one(values: Any, random: Any = random) -> Any:
             return values[int(random.integers(len(values)))]
 
-        kind = one(KINDS)
+        kind = one(KINDS if number < REGRESSIONS else REGRESSED)
         task = one(TASKS[kind])
         width = one(WIDTHS)
         depth = one([n for n in DEPTHS if n <= DEEPEST[width]])
@@ -97,9 +102,9 @@ def cases(count: int = CASES) -> Iterator[Case]:
             init=one(INITS),
             activation=one(ACTIVATIONS),
             norm=one(("layer", "layer", "rms")),
-            tied=bool(kind != "vision" and random.random() < 0.3),
+            tied=bool(kind not in ("vision", *REGRESSED) and random.random() < 0.3),
             bias=bool(random.random() < 0.6),
-            words=10 if kind == "vision" else 128 if task == "text" else 100,
+            words=ANSWERS.get(kind, 128 if task == "text" else 100),
             length=LENGTH,
         )
         yield Case(

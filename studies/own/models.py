@@ -2,8 +2,8 @@
 
     y = N_out( ω·x + γ·N_branch( f( N_in(x) ) ) )      a sub-layer; norms, ω, γ and the gain of f's matrices by scheme
 
-Decoders guess the next token, encoders hidden tokens, vision models the class of patches. Nothing of stabkit's own
-models is used.
+Decoders guess the next token, encoders hidden tokens, vision models the class of patches; of a series the next numbers,
+of a noisy image its noise. Nothing of stabkit's own models is used.
 """
 
 from __future__ import annotations
@@ -189,7 +189,7 @@ class Shape:
     """All that a model is made of."""
 
     kind: str
-    """`decoder`, `encoder`, `vision`."""
+    """`decoder`, `encoder`, `vision`, `series`, `denoiser`."""
     scheme: str
     width: int
     depth: int
@@ -200,7 +200,7 @@ class Shape:
     tied: bool
     bias: bool
     words: int
-    """Vocabulary, or classes."""
+    """Vocabulary, classes, or numbers of an answer."""
     length: int
     """Tokens of a sentence."""
     size: int = 32
@@ -214,17 +214,19 @@ class Model(nn.Module):
         super().__init__()
         scheme, width = SCHEMES[shape.scheme], shape.width
         norm: Norm = Tanh if scheme.dyt else RMSNorm if shape.norm == "rms" else nn.LayerNorm
-        self.vision, self.times = shape.kind == "vision", scheme.embedding
+        self.kind, self.times = shape.kind, scheme.embedding
+        self.vision = shape.kind in ("vision", "denoiser")
         if self.vision:
             self.patches = nn.Conv2d(3, width, PATCH, PATCH)
             places = (shape.size // PATCH) ** 2
         else:
-            self.tokens, places = nn.Embedding(shape.words, width), shape.length
+            places, words = shape.length, shape.words
+            self.tokens = nn.Linear(words, width) if shape.kind == "series" else nn.Embedding(words, width)
         self.positions = nn.Parameter(torch.zeros(places, width))
         inner = norm if scheme.inner else None
         self.blocks = nn.ModuleList()
         for i in range(shape.depth):
-            attention = Attention(width, shape.bias, shape.kind == "decoder", inner(width) if inner else None)
+            attention = Attention(width, shape.bias, shape.kind in ("decoder", "series"), inner(width) if inner else None)
             feed = FeedForward(width, shape.bias, shape.activation, inner)
             parts = (Join(f, scheme, 2 * i + j, shape.depth, width, norm) for j, f in enumerate((attention, feed)))
             self.blocks.append(nn.Sequential(*parts))
@@ -240,7 +242,7 @@ class Model(nn.Module):
         for block in self.blocks:
             x = block(x)
         x = self.norm(x)
-        scores: torch.Tensor = self.head(x.mean(1) if self.vision else x)
+        scores: torch.Tensor = self.head(x.mean(1) if self.kind == "vision" else x)
         return scores
 
 
@@ -267,7 +269,7 @@ def draw(model: Model, shape: Shape) -> None:
             last.weight.mul_(gain)
     wide = {"normal-0.02": 0.02, "gpt2": 0.02, "small": math.sqrt(2 / (5 * shape.width)), "torch": 1.0}
     std = wide.get(shape.init, shape.width**-0.5)
-    if not model.vision:
+    if not model.vision and isinstance(model.tokens, nn.Embedding):  # a Linear is as torch draws it
         tied = shape.tied and shape.init == "torch"  # scores of variance d are nobody's choice
         nn.init.normal_(model.tokens.weight, std=0.02 if tied else std)
     nn.init.normal_(model.positions, std=min(std, 0.02))

@@ -19,7 +19,7 @@ from stabkit.own.probe.learnable import Pictures, Words, classified, masked, nex
 from stabkit.results.own.outcome import LEARNT, NOTHING
 from stabkit.streams import stream
 from studies.own.design import IMAGES, LENGTH, ROWS, UPDATES, Case
-from studies.own.models import Model, Shape
+from studies.own.models import PATCH, Model, Shape
 from studies.own.steppers import optimizers, ramps
 
 Word = Literal["trains", "stuck", "diverged", "unclear"]
@@ -59,9 +59,33 @@ def letters(data: Path) -> Letters:
         return Letters(file.read().encode("ascii", "ignore"))
 
 
+def series(model: nn.Module, step: int) -> torch.Tensor:
+    """Mean squared error of the next numbers, a patch from those before it: two waves and noise of a tenth, of variance
+    1 together."""
+    random = stream(0, f"series {step}")
+    t = np.arange((LENGTH + 1) * PATCH)
+    period, phase = random.uniform(6.0, 60.0, (2, ROWS, 1)), random.uniform(0.0, 2 * np.pi, (2, ROWS, 1))
+    value = np.sin(2 * np.pi * t / period + phase).sum(axis=0) + 0.1 * random.standard_normal((ROWS, len(t)))
+    patches = torch.from_numpy(value).float().unflatten(1, (-1, PATCH)) / math.sqrt(1.01)
+    return nn.functional.mse_loss(model(patches[:, :-1]), patches[:, 1:])
+
+
+def noise(model: nn.Module, pictures: Pictures, step: int) -> torch.Tensor:
+    """Mean squared error of the noise in a picture, a patch from all: x = cos(a)·picture + sin(a)·noise, the share of
+    noise another in each."""
+    random = stream(0, f"noise {step}")
+    labels = random.integers(0, pictures.classes, IMAGES)
+    angle = random.uniform(0.1, np.pi / 2, (IMAGES, 1, 1, 1))
+    added = random.standard_normal((IMAGES, *pictures.size))
+    mixed = torch.from_numpy(np.cos(angle) * pictures.means[labels] + np.sin(angle) * added).float()
+    target = nn.functional.unfold(torch.from_numpy(added).float(), PATCH, stride=PATCH).transpose(1, 2)
+    return nn.functional.mse_loss(model(mixed), target)
+
+
 @dataclass(frozen=True)
 class Task:
-    """A loss as a function of the step, and the level of who knows frequencies alone."""
+    """A loss as a function of the step, and the level of who knows frequencies alone; of a regression that of the best
+    constant."""
 
     at: Callable[[nn.Module, int], torch.Tensor]
     frequencies: float
@@ -78,6 +102,11 @@ def task(case: Case, data: Path) -> Task:
         case "images":
             pictures = Pictures(case.shape.words, (3, case.shape.size, case.shape.size), 0)
             return Task(lambda m, t: classified(m, pictures, IMAGES, t, CPU), pictures.frequencies)
+        case "series":
+            return Task(series, 1.0)
+        case "noise":
+            seen = Pictures(10, (3, case.shape.size, case.shape.size), 0)
+            return Task(lambda m, t: noise(m, seen, t), 1.0)
     text = letters(data)
 
     def guess(model: nn.Module, step: int) -> torch.Tensor:
