@@ -157,8 +157,8 @@ def probe(
     steps: commands.OwnSteps = ...,
     lr: commands.OwnRates = ...,
     warmup: commands.OwnWarmup = ...,
-    no_cures: commands.NoCures = ...,
-    cure_time: commands.CureTime = ...,
+    time: commands.OwnTime = ...,
+    quick: commands.Quick = ...,
     out: commands.Out = ...,
     workers: commands.Workers = ...,
     shard: commands.Sharded = ...,
@@ -178,8 +178,8 @@ def probe(
     steps: commands.OwnSteps = ...,
     lr: commands.OwnRates = ...,
     warmup: commands.OwnWarmup = ...,
-    no_cures: commands.NoCures = ...,
-    cure_time: commands.CureTime = ...,
+    time: commands.OwnTime = ...,
+    quick: commands.Quick = ...,
     out: commands.Out = ...,
     workers: commands.Workers = ...,
     shard: commands.Sharded = ...,
@@ -193,7 +193,7 @@ def probe(asked: commands.ProbeOptions, listener: CallListener | None) -> ProbeR
     """Probe your own model over depths before you train it: will it train, which link breaks, and what mends it?
 
     factory(depth) returns a model, (model, loss), (model, loss, optimizer) or (model, loss, optimizer, scheduler), with
-    loss(model, step) on the batch of that step. Exits with 7 where it is likely stuck.
+    loss(model, step) on the batch of that step. Exits with 7 where it fails.
 
     With `widths` a factory(depth, width) is probed at one depth: do its coordinates keep their size over width, which
     is what lets a rate carry over?
@@ -213,19 +213,21 @@ def probe(asked: commands.ProbeOptions, listener: CallListener | None) -> ProbeR
     from stabkit.results.own.judged import judged, refuse
     from stabkit.running import probes
     from stabkit.running.executors import several
+    from stabkit.wording import links
 
     wanted, place = options.probe(asked)
-    begin = time.monotonic()
+    begin = time.time()
     following = _following(f"probe {wanted.factory}", asked, listener)
     _opened(wanted.out)
+    seconds = probes.seconds(wanted, place.workers)
+    following.making(links.announced(len(wanted.depths), seconds, wanted.time, quick=wanted.quick))
     with several("processes", place) as execute:
-        done = probes.run(wanted, execute, following.probing)
+        done = probes.run(wanted, execute, begin + wanted.time, following.probing)
         if done.results:
             refuse(done.results)
         found = judged(done.results) if done.results and wanted.widths == (None,) else None
-        if found is not None and not asked.no_cures and found.mendable:
-            limit = wanted.cure_time or time.monotonic() - begin
-            found = probes.cured(found, wanted, execute, limit, following.probing)
+        if found is not None and not wanted.quick and found.mendable:
+            found = probes.changed(found, wanted, execute, begin + wanted.time, following.probing)
     if not done.results:
         _, lost = done.lost[0]
         log = f"; full traceback: {lost.log}" if lost.log else ""
@@ -236,7 +238,8 @@ def probe(asked: commands.ProbeOptions, listener: CallListener | None) -> ProbeR
     if found is None:
         sizes = coordinates(done.results, len(wanted.widths))
         return CoordinatesResult(call=following.command, request=wanted, done=done, found=sizes)
-    return ProbeResult(call=following.command, request=wanted, done=done, judged=found)
+    seconds = round(time.time() - begin, 1)
+    return ProbeResult(call=following.command, request=wanted, done=done, judged=found, seconds=seconds)
 
 
 @command(commands.AuditOptions)

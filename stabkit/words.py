@@ -115,3 +115,10 @@ def times(value: float) -> str:
     if not value:
         return "nothing of"
     return f"{value:.2g} of" if value < 1 else f"{value:.2g} times" if value < 10 else f"{value:,.0f} times"
+
+
+def duration(seconds: float) -> str:
+    """`40 s`, `12 min`, `1.5 h`."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

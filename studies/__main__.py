@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from stabkit import words
 from stabkit.cli import console
 from stabkit.cli.progress import Screen
 from stabkit.cli.signals import Signals
@@ -94,7 +95,7 @@ def run(asked: argparse.Namespace, command: str) -> None:
     state = study.begun(chosen, commands, requests, rows)
     if asked.dry_run:
         need = sum(map(cost.seconds, state.missing)) / requests[0].place.workers
-        console.say(f"{chosen.key}: {len(state.missing)} runs, about {cost.duration(need)}")
+        console.say(f"{chosen.key}: {len(state.missing)} runs, about {words.duration(need)}")
         return
     path = store.out / "reports" / f"{chosen.key}.html"
     store.writable()

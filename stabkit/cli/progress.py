@@ -31,7 +31,7 @@ from stabkit.running.trials import TrialSpec, TriedModel
 from stabkit.spec import SHORTEST_JUDGED, RunSpec
 from stabkit.storage.jobs import Event
 from stabkit.wording import legend
-from stabkit.words import listed
+from stabkit.words import duration, listed
 
 
 class Screen:
@@ -197,7 +197,7 @@ class Bars(Progress):
         job, step, pace = event["id"], event["step"], self.pace(event, now)
         if now - self.lined.setdefault(job, now) >= self.EVERY and math.isfinite(pace):
             self.lined[job] = now
-            left = cost.duration(pace * (event["steps"] - step))
+            left = duration(pace * (event["steps"] - step))
             said = f"step {step} of {event['steps']}, loss {_loss(event)}, {1000 * pace:.0f} ms a step, {left} left"
             console.note(f"{self.names.get(job, job)}  {said}")
 
@@ -283,7 +283,7 @@ def _ended(spec: RunSpec, run: Run) -> str:
     if word == "early" and forecast is not None and WARMUP not in forecast.axes:
         sure = legend.sure(forecast.p_trains) if forecast.p_trains is not None else ""
         said = f"{said}, {forecast.word} {sure}".rstrip()
-    took, each = cost.duration(float(run.environment.get("wall_seconds", 0.0))), seconds_a_step(run)
+    took, each = duration(float(run.environment.get("wall_seconds", 0.0))), seconds_a_step(run)
     long = math.isfinite(each) and steps >= SHORTEST_JUDGED
     return f"{said}  {took}" + (f", {1000 * each:.0f} ms a step" if long else "")
 

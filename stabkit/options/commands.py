@@ -71,13 +71,13 @@ Arch = Annotated[ranges.Arch, Option("encoder-decoder, encoder-only or decoder-o
 MaxTokens = Annotated[Wholes, Option("Tokens in a batch: sentences × the longer side. An axis.", ON, "TOKENS")]
 Seeds = Annotated[Wholes, Option("Seeds: 0,1 or 0..4.", ON, "SEEDS")]
 Steps = Annotated[int, Option("Updates of each run.", LONG, "UPDATES")]
-OwnSteps = Annotated[int, Option("Updates at each depth and seed; 150 and more show an outcome.", LONG, "UPDATES")]
+OwnSteps = Annotated[int, Option("Updates that are recorded; the forecast needs 16.", LONG, "UPDATES")]
 Warmup = Annotated[Wholes, Option("Then inverse-sqrt decay; 0: a constant rate. An axis.", LONG, "UPDATES")]
 OwnWarmup = Annotated[int | None, Option("Updates of warm-up; default: the factory's scheduler.", LONG, "UPDATES")]
 Rates = Annotated[Reals, Option("Peak learning rate. A list is an axis.", LONG, "RATES")]
 OwnRates = Annotated[Reals | None, Option("Rates; default 1e-3, or the factory optimizer's.", LONG, "RATES")]
-NoCures = Annotated[bool, Option("Do not try changes that may fix a model.", LONG)]
-CureTime = Annotated[float, Option("Seconds for these changes; 0: as long as the probe took.", LONG, "SECONDS")]
+OwnTime = Annotated[float, Option("At most: for training on what 16 updates leave open.", LONG, "SECONDS")]
+Quick = Annotated[bool, Option("Only 16 updates and a ramp: nothing is trained on.", LONG)]
 Snapshots = Annotated[int, Option("Snapshots of the weights along the path; 0: the last only.", OUT, "N")]
 Out = Annotated[Folder, Option("Folder for runs/, probes/ and reports/; default: this one.", OUT, "DIR", envvar=HOME)]
 Workers = Annotated[int | Literal["auto"], Option("Processes; auto: one per core, one on a GPU.", WHERE, "N")]
@@ -437,8 +437,8 @@ class ProbeOptions(Options):
     steps: OwnSteps = 16
     lr: OwnRates = None
     warmup: OwnWarmup = None
-    no_cures: NoCures = False
-    cure_time: CureTime = 0.0
+    time: OwnTime = 120.0
+    quick: Quick = False
     out: Out = None
     workers: Workers = "auto"
     shard: Sharded = None

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from stabkit import methods
+from stabkit import methods, words
 from stabkit.errors import UsageError
 from stabkit.paper.item import Item
 from stabkit.running import cost
@@ -115,7 +115,7 @@ def plan(items: Sequence[Asked], held: Collection[Piece], budget: float | None, 
         cheapest = steps[0]
         raise UsageError(
             f"--budget: nothing fits; the cheapest item, {cheapest.asked.item.key}, needs about "
-            f"{cost.duration(cheapest.seconds)}: give --budget {rounded(cheapest.seconds)} or more"
+            f"{words.duration(cheapest.seconds)}: give --budget {rounded(cheapest.seconds)} or more"
         )
     return steps
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from stabkit import words
 from stabkit.errors import StabkitError
 from stabkit.paper import plan as plans
 from stabkit.paper.item import Item
@@ -116,5 +117,5 @@ def write_page(parts: Sequence[Part], beyond: Sequence[Step], path: Path, comman
     from stabkit.paper.page import write  # matplotlib
 
     ordered = sorted(parts, key=lambda part: ITEMS.index(part.item))
-    left = [(step.asked.item, cost.duration(step.seconds)) for step in beyond]
+    left = [(step.asked.item, words.duration(step.seconds)) for step in beyond]
     write(ordered, left, path, command)

@@ -184,6 +184,7 @@ class ProbeResult(_Answered):
     request: ProbeRequest
     done: Done[ProbeSpec, ModelCell]
     judged: Judged
+    seconds: float
 
     @cached_property
     def runs(self) -> pd.DataFrame:
@@ -230,10 +231,13 @@ class ProbeResult(_Answered):
 
     @cached_property
     def cures(self) -> pd.DataFrame:
-        """A row a change that was tried on a copy, the smallest first: change, forecast (of the changed model),
-        probability (that it trains; NaN where there is none), code (the line that makes it)."""
-        rows = [(own.label, own.word, own.probability, own.code) for own in self.judged.cures]
-        return _table(rows, ["change", "forecast", "probability", "code"]).astype({"probability": float})
+        """A row a change that was tried on a copy, in the order of the trials: change, word and basis (`seen`,
+        `forecast`) of the changed model, probability (that it trains; NaN where there is none), loss and without (with
+        it and as the model is, after `updates`; NaN where it was not trained), code (the line that makes it)."""
+        names = ["change", "word", "basis", "probability", "loss", "without", "updates", "code"]
+        fields = ["label", *names[1:]]
+        rows = [tuple(getattr(own, name) for name in fields) for own in self.judged.cures]
+        return _table(rows, names).astype(dict.fromkeys(("probability", "loss", "without"), float))
 
     @property
     def failed(self) -> Sequence[tuple[ProbeSpec, Lost]]:
@@ -260,14 +264,13 @@ class ProbeResult(_Answered):
         from stabkit.wording import links
 
         judged, worst = self.judged, self.judged.worst
-        tried, best, p = links.cures(judged), judged.cure or links.helpful(judged), worst.forecast.probability
+        tried, best = links.cures(judged), judged.cure
         return template(ASSETS / "probe_notebook.html.j2").render(
             answer=self.verdict,
-            word="does not train" if worst.broken else worst.word,
-            tint="stuck" if worst.broken else worst.word.replace(" ", "-"),
-            probability="" if worst.broken or p is None else links.probability(p),
-            change=tried[1 + judged.cures.index(best)] if best else None,
-            fixes=judged.cure is not None,
+            word=worst.word,
+            tint=worst.word.replace(" ", "-"),
+            basis=links.rests_on(worst.decision),
+            change=tried[judged.cures.index(best)] if best else None,
             rates=links.rates(judged),
             cures=tried,
             deepest=worst.forecast.depth,

@@ -110,12 +110,14 @@ class VerdictCell:
     @property
     def answered(self) -> bool:
         """Whether it says something of its method: by every run's outcome, or a forecast within its range."""
-        return self.forecast not in (None, "out of range") or self.worst in ("trains", "stuck", "diverged")
+        return (
+            self.forecast is not None and not math.isnan(self.p_trains) or self.worst in ("trains", "stuck", "diverged")
+        )
 
     @property
     def seeds_differ(self) -> bool:
         """Whether a forecast is open although its median probability is not: its seeds say different things."""
-        return self.forecast == "open" and not math.isnan(self.p_trains) and not UNLIKELY < self.p_trains < LIKELY
+        return self.forecast == "undecided" and not math.isnan(self.p_trains) and not UNLIKELY < self.p_trains < LIKELY
 
     @property
     def rank(self) -> float:
@@ -298,7 +300,7 @@ def _forecast(runs: Sequence[Run]) -> tuple[Forecasted | None, Sequence[float], 
     axes = tuple(dict.fromkeys(axis for one in forecasts if one for axis in one.axes))
     probabilities = [one.p_trains for one in forecasts if one and one.p_trains is not None]
     words = {word(one.p_trains) for one in forecasts if one}
-    return words.pop() if len(words) == 1 else "open", probabilities, axes
+    return words.pop() if len(words) == 1 else "undecided", probabilities, axes
 
 
 def _cell(runs: list[Run], reasons: list[str], step: int, beside: Mapping[str, list[Run]]) -> VerdictCell:

@@ -12,6 +12,7 @@ from stabkit.methods.parts import resolved
 from stabkit.methods.wirings import wired
 from stabkit.results.run import Run
 from stabkit.spec import Norm, RunSpec, recorded_steps, snapshot_steps, validation_steps
+from stabkit.words import duration
 
 GIGAFLOPS, OVERHEAD, LOGITS, BUILD, START = 110.0, 3.9e-5, 0.0, 5.3e-4, 0.022
 """What one core does on these small matrices; seconds that a pass takes beside for each sub-layer, and for each logit;
@@ -116,10 +117,3 @@ def memory(spec: RunSpec) -> int:
     states = wired(method.wiring).states if method is not None else 0
     activations = spec.train.max_tokens * (sublayers * ((8 + states) * d + f) + 4 * spec.task.vocab)
     return 400_000_000 + width * ((5 + len(snapshot_steps(spec))) * methods.parameters(spec) + activations)
-
-
-def duration(seconds: float) -> str:
-    """`40 s`, `12 min`, `1.5 h`."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -14,11 +14,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 from stabkit.errors import FailedRuns
 from stabkit.results.own.cell import ModelCell
-from stabkit.results.own.cure import CHANGES, Cure, cure, together
-from stabkit.results.own.judged import Judged, least_likely
+from stabkit.results.own.cure import Cure, cure, first_tried
+from stabkit.results.own.decided import decided
+from stabkit.results.own.judged import Judged
 from stabkit.results.own.measured import UPDATES
 from stabkit.running import plan
 from stabkit.running.executors.base import Lost, Tell
@@ -26,6 +28,9 @@ from stabkit.running.plan import CommandAttempts, Done, Map, Work
 from stabkit.storage.jobs import Job
 from stabkit.storage.probed import PROBE
 from stabkit.storage.shelf import Shelf
+
+Train = Literal["no", "undecided", "passing", "always"]
+"""Which models a worker trains on after their probe (`own/probe/job.py`)."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -71,8 +76,10 @@ class ProbeRequest:
     blocks: str
     fresh: bool
     out: Path
-    cure_time: float = 0.0
-    """Seconds for trying changes; 0: as long again as the probe took."""
+    time: float = 120.0
+    """Seconds for training on, and for changes."""
+    quick: bool = False
+    """Whether nothing is trained on, and no change is tried."""
     changes: tuple[str, ...] = ("",)
     widths: tuple[int | None, ...] = (None,)
     """Of a factory(depth, width)."""
@@ -88,7 +95,7 @@ class ProbeRequest:
             for change in self.changes
         ]
 
-    def job(self, spec: ProbeSpec) -> Job:
+    def job(self, spec: ProbeSpec, train: Train, until: float) -> Job:
         """What a worker is given."""
         return {
             "kind": "probe",
@@ -103,7 +110,10 @@ class ProbeRequest:
             "steps": self.steps,
             "blocks": self.blocks,
             "change": spec.change,
-            "ramped": self.steps == UPDATES and spec.depth == max(self.depths, key=lambda depth: depth or 0),
+            "ramped": self.steps == UPDATES,
+            "train": train,
+            "until": until,
+            "seconds": self.time,
             "out": str(self.out),
             "fresh": self.fresh,
         }
@@ -121,18 +131,45 @@ Probing = Callable[[int], AbstractContextManager[tuple[Tell, Callable[[ProbeSpec
 """What shows the cells of a probe."""
 
 
-def run(request: ProbeRequest, execute: Map, probing: Probing) -> Done[ProbeSpec, ModelCell]:
-    """Probe every cell: one of the shallowest, which answers soonest, then the deepest first, which take longest.
-    Raises UsageError for what would be as wrong at any depth."""
-    shelf = Shelf(PROBE, request.out)
-    specs = request.specs()
+START, LAYER = 5.0, 0.12
+"""Seconds until a worker is at work, and of a layer of a small model's probe on one core (`benchmarks/decision.py`)."""
 
+
+def seconds(request: ProbeRequest, workers: int) -> float:
+    """Of the probes alone, roughly: nothing is known of the model before a worker has built it."""
+    layers = [float(spec.depth or 12) for spec in replace(request, seeds=request.seeds[:1]).specs()]
+    return START + LAYER * max(max(layers), sum(layers) / workers)
+
+
+def run(request: ProbeRequest, execute: Map, until: float, probing: Probing) -> Done[ProbeSpec, ModelCell]:
+    """Probe every depth and rate with the first seed, and train on what that does not decide; where the word is not
+    firm then, likewise with the other seeds. Raises UsageError for what would be as wrong at any depth."""
+    first = replace(request, seeds=request.seeds[:1])
+    done = _probed(request, first.specs(), execute, until, probing)
+    open_ = {(cell.facts.depth, cell.facts.lr) for cell in done.results if not decided(cell).firm}
+    others = replace(request, seeds=request.seeds[1:]).specs()
+    more = [spec for spec in others if (spec.depth, spec.lr) in open_ or request.widths != (None,)]
+    if not more:
+        return done
+    after = _probed(request, more, execute, until, probing)
+    return Done(
+        results=[*done.results, *after.results],
+        lost=[*done.lost, *after.lost],
+        reused=done.reused + after.reused,
+    )
+
+
+def _probed(
+    request: ProbeRequest, specs: list[ProbeSpec], execute: Map, until: float, probing: Probing
+) -> Done[ProbeSpec, ModelCell]:
+    """These cells: one of the shallowest first, which answers soonest, then the deepest, which take longest."""
+    shelf, train = Shelf(PROBE, request.out), _train(request)
     work: Work[ProbeSpec, ProbedCell] = Work(
         kind="probe",
         again="probed again",
         shelf=None,
         name=lambda spec: spec.name,
-        jobs=lambda spec: [request.job(spec)],
+        jobs=lambda spec: [request.job(spec, train, until)],
         result=lambda spec, answer: _read(shelf, answer),
         attempts=CommandAttempts("timeout"),  # what hung once hangs again
         seconds=lambda spec: math.inf if spec is specs[0] else float(spec.depth or 0),
@@ -148,105 +185,53 @@ def run(request: ProbeRequest, execute: Map, probing: Probing) -> Done[ProbeSpec
     return Done(results=cells, lost=lost, reused=sum(probed.reused for probed in done.results))
 
 
-def cured(found: Judged, request: ProbeRequest, execute: Map, limit: float, probing: Probing) -> Judged:
-    """What was judged, with the changes that were tried for `limit` seconds on the seed that is least likely to
-    train."""
-    seed = least_likely(found)
-    tried, untried = cures(request, found.worst.lr, seed, execute, limit, probing)
-    on = seed if len(request.seeds) > 1 else None
-    wanted = time_for_all(limit, len(tried), untried)
-    return replace(found, cures=tuple(tried), tried_on=on, untried=untried, wanted=wanted)
+def _train(request: ProbeRequest) -> Train:
+    return "no" if request.quick or request.widths != (None,) else "undecided"
 
 
-def cures(
-    request: ProbeRequest, lr: float, seed: int, execute: Map, limit: float, probing: Probing
-) -> tuple[list[Cure], int]:
-    """Changes tried at the deepest depth, one rate and one seed, cheapest first, as long as `limit` seconds last, until
-    one is enough in every seed; where none is, two together. And how many there was no time for. What finds nothing to
-    change, has no result, or comes after the one that is enough is left out."""
-    begin = time.monotonic()
-    keys, others = [change.key for change in CHANGES], tuple(own for own in request.seeds if own != seed)
-    tried: dict[str, list[ModelCell]] = {}
-    made: dict[str, Cure] = {}
-
-    def probe(seeds: tuple[int, ...], wanted: Sequence[str]) -> list[str]:
-        """Which there was no time for, or no need yet."""
-        left = limit - (0.0 if seeds == others else time.monotonic() - begin)  # a look at other seeds has its own time
-        with probing(len(seeds) * len(wanted)) as shown:
-            waiting = _tried(request, lr, seeds, tuple(wanted), execute, left, shown, tried)
-        made.update({key: cure(tried[key]) for key in wanted if key in tried})
-        return waiting
-
-    def enough() -> bool:
-        """Whether one is, in every seed."""
-        for key in [key for key in made if made[key].word == "likely trains"]:
-            if others and made[key].seeds == 1:
-                probe(others, [key])
-            if made[key].word == "likely trains":
-                return True
-        return False
-
-    waiting, found = keys, False
-    while waiting and not found and time.monotonic() - begin < limit:
-        before, waiting = waiting, probe((seed,), waiting)
-        found = enough()
-        if waiting == before:
-            break
-    pair = together({key: (own.word, own.probability or 0.0) for key, own in made.items()})
-    if not found and pair and not waiting and time.monotonic() - begin < limit:
-        probe((seed,), [pair])
-        found = enough()
-    listed = [made[key] for key in dict.fromkeys((*keys, *made)) if key in made]
-    if not found:
-        return listed, len(waiting)
-    last = next(i for i, own in enumerate(listed) if own.word == "likely trains")
-    return listed[: last + 1], 0  # which later ones were ready by then is a matter of timing
+ENOUGH = 2
+"""Changes that are seen to train."""
 
 
-def time_for_all(limit: float, tried: int, left: int) -> int:
-    """Seconds for all changes, by how many were `tried` in `limit` seconds and a fifth more, in half minutes; 0 where
-    none is left, or none was tried."""
-    return 30 * math.ceil(1.2 * limit * (1 + left / tried) / 30) if left and tried else 0
-
-
-def _tried(
-    request: ProbeRequest,
-    lr: float,
-    seeds: tuple[int, ...],
-    keys: tuple[str, ...],
-    execute: Map,
-    limit: float,
-    shown: tuple[Tell, Callable[[ProbeSpec, ProbedCell | Lost], None]],
-    tried: dict[str, list[ModelCell]],
-) -> list[str]:
-    """Probe these changes, whose cells are added to `tried`, until the time is up or the first that is enough is known;
-    returns those that were left."""
-    deepest = max(request.depths, key=lambda depth: depth or 0)
-    asked = replace(request, depths=(deepest,), seeds=seeds, lrs=(lr,), changes=keys)
+def changed(found: Judged, request: ProbeRequest, execute: Map, until: float, probing: Probing) -> Judged:
+    """What was judged, with changes that were tried on the deepest model at the worst rate, in the order that the link
+    which breaks gives: those that pass the forecast are trained, the model as it is beside them, until ENOUGH are seen
+    to train or the clock says `until`."""
+    at = max((cell for cell in found.cells if cell.facts.lr == found.worst.lr), key=lambda cell: cell.depth)
+    keys = first_tried(found.worst, [at])
+    asked = replace(request, depths=(at.facts.depth,), seeds=(at.seed,), lrs=(at.facts.lr,), changes=("", *keys))
     specs = {spec.name: spec for spec in asked.specs()}
-    shelf, (tell, ended) = Shelf(PROBE, request.out), shown
-    begin = time.monotonic()
-    waiting = dict.fromkeys(spec.change for spec in specs.values())
-    jobs, attempts = [asked.job(spec) for spec in specs.values()], CommandAttempts("error", "died", "timeout")
-    with closing(plan.settled(jobs, execute, tell, attempts, patience=max(limit, 0.0))) as answers:
-        for job, answer in answers:
-            ending = answer if isinstance(answer, Lost) else _read(shelf, answer)
-            ended(specs[job["id"]], ending)
-            waiting.pop(job["change"], None)
-            if isinstance(ending, ProbedCell):
-                tried.setdefault(job["change"], []).append(ending.cell)
-            stored = isinstance(ending, ProbedCell) and ending.reused  # costs nothing, and is shown again
-            if len(seeds) == 1 and _enough(keys, waiting, tried):
-                break
-            if time.monotonic() - begin > limit and not stored:
-                break
-    return list(waiting)
+    jobs = [asked.job(spec, "always" if not spec.change else "passing", until) for spec in specs.values()]
+    waiting, cells = dict.fromkeys(asked.changes), dict[str, ModelCell]()
+    shelf, attempts = Shelf(PROBE, request.out), CommandAttempts("error", "died", "timeout")
+    with probing(len(jobs)) as (tell, ended):
+        patience = max(until - time.time(), 0.0)
+        with closing(plan.settled(jobs, execute, tell, attempts, patience=patience)) as answers:
+            for job, answer in answers:
+                ending = answer if isinstance(answer, Lost) else _read(shelf, answer)
+                ended(specs[job["id"]], ending)
+                waiting.pop(job["change"], None)
+                if isinstance(ending, ProbedCell):
+                    cells[job["change"]] = ending.cell
+                stored = isinstance(ending, ProbedCell) and ending.reused  # costs nothing, and is shown again
+                if _enough(asked.changes, waiting, cells) or (time.time() > until and not stored):
+                    break
+    tried = list(itertools.takewhile(lambda key: key not in waiting, keys)) if "" not in waiting else keys
+    listed = [key for key in tried if key in cells]  # which later ones were ready by then is a matter of timing
+    cures = tuple(cure(cells[key], cells.get("")) for key in listed)
+    beside = tuple((key, cells[key]) for key in ("", *listed) if key in cells and "trained" in cells[key].records)
+    left = 0 if sum(_seen(one) for one in cures) >= ENOUGH else len([key for key in waiting if key])
+    return replace(found, cures=cures, untried=left, beside=beside)
 
 
-def _enough(keys: Sequence[str], waiting: Collection[str], tried: Mapping[str, list[ModelCell]]) -> bool:
-    """Whether the first change that makes a model likely to train is known: every one before it has ended."""
+def _enough(keys: Sequence[str], waiting: Collection[str], cells: Mapping[str, ModelCell]) -> bool:
+    """Whether ENOUGH are seen to train among those before the first that has not ended."""
     ended = itertools.takewhile(lambda key: key not in waiting, keys)
-    return any(key in tried and cure(tried[key]).word == "likely trains" for key in ended)
+    return sum(_seen(cure(cells[key])) for key in ended if key and key in cells) >= ENOUGH
+
+
+def _seen(one: Cure) -> bool:
+    return one.word == "trains" and one.basis == "seen"
 
 
 def _read(shelf: Shelf[ModelCell], answer: str) -> ProbedCell | Lost:

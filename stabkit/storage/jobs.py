@@ -52,6 +52,11 @@ class Job(Context, total=False):
     blocks: str
     change: str
     ramped: bool
+    train: Literal["no", "undecided", "passing", "always"]
+    until: float
+    """Seconds since 1970 at which a training ends."""
+    seconds: float
+    """… and after which, of the command."""
     fresh: bool
     smallest: list[int | None]
     """(depth, width) at which `lr` is the rate."""

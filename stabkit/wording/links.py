@@ -4,12 +4,13 @@ rate. In one file, because every sentence of a verdict stands in it beside the o
 from __future__ import annotations
 
 import math
+from itertools import groupby
 from typing import Any, NamedTuple
 
 from stabkit.results.forecast.logistic import word
 from stabkit.results.intervals import wilson
 from stabkit.results.own.cell import ModelCell
-from stabkit.results.own.cure import Cure
+from stabkit.results.own.cure import ALWAYS, BY_KEY, first_tried
 from stabkit.results.own.forecast import (
     DRAWN,
     FEW_SCORES,
@@ -25,15 +26,16 @@ from stabkit.results.own.forecast import (
     USUAL,
     Healthy,
     OwnForecast,
+    ours,
 )
 from stabkit.results.own.judged import Judged, judged
+from stabkit.results.own.looks import Decision
 from stabkit.results.own.measured import TOP, UPDATES
-from stabkit.results.own.outcome import LEAST, NOTHING, SLOW, ShortTraining
 from stabkit.results.own.rules import NAMES, LinkVerdict
 from stabkit.results.own.verdict import Verdict
 from stabkit.wording import chain
 from stabkit.wording.chain import law
-from stabkit.words import fitting, scientific, short, updates
+from stabkit.words import duration, fitting, scientific, short, updates
 
 UNITS = {
     "gradient": "lowest ÷ top layer's",
@@ -49,14 +51,15 @@ DIGITS = 2
 
 
 def answer(judged: Judged) -> str:
-    """Whether it is likely to train, what that word is worth, which link explains it, and the change that mends it."""
+    """What becomes of every depth, what the deepest's word rests on, which link explains it, and the change that was
+    seen to mend it."""
     worst, first = judged.worst, judged.cells[0].facts
     who = first.factory.rpartition(":")[2]
     others = [_elsewhere(verdict) for verdict in judged.verdicts if verdict is not worst]
     deepest = max((cell.facts for cell in judged.cells), key=lambda facts: facts.depth or 0)
     high = deepest.guess.high(deepest.start) if deepest.guess is not None else ""
-    more = [why(worst), "; ".join(others), high, _mended(judged)]
-    sentences = [_outcome(who, worst, several=len(judged.verdicts) > 1), *filter(None, [_fast(judged)])]
+    more = [_fast(judged), why(worst), "; ".join(others), high, _mended(judged)]
+    sentences = [_outcome(who, worst, deepest.warmup, several=len(judged.verdicts) > 1)]
     sentences += [f"{sentence[0].upper()}{sentence[1:]}" for sentence in more if sentence]
     return " ".join(f"{sentence}." for sentence in sentences)
 
@@ -75,141 +78,138 @@ def _fast(judged: Judged) -> str:
 
 
 def _mended(judged: Judged) -> str:
-    """`likely to train with a third of the rate: …`; where no change that was tried makes it so, the best of those that
-    help, and how many there was no time for; "" where none was tried, or it is likelier to train than not."""
-    unchanged = f", {probability(judged.unchanged)} unchanged" if judged.unchanged is not None else ""
-    seed = f"the worst seed ({judged.tried_on}{unchanged})" if unchanged else f"seed {judged.tried_on}"
-    on = f" on {seed}" if judged.tried_on is not None else ""
-    if judged.cure is not None:
-        on = ", in every seed" if judged.cure.seeds > 1 else on
-        return f"likely to train with {judged.cure.label}{on}: {judged.cure.marked}"
-    near, many = helpful(judged), len(judged.cures)
+    """`with β = … it trains: its loss is 1.31 after 150 updates, 3.16 without: …`; where no change was seen to, what a
+    forecast alone says, or how many were tried; of what probably trains what to do if it does not."""
+    if judged.worst.word == "probably trains":
+        return f"train it; if it stalls, {BY_KEY[_first(judged)].label} comes first"
     left = f"; {untried(judged)}" if judged.untried else ""
-    if near is not None:
-        best = f"the best of {many} changes tried{on}" if many > 1 else f"the change tried{on}"
-        return f"{best} is {near.label}, {probability(near.probability or 0.0)}: {near.marked}{left}"
-    if leans(judged.worst):
-        return ""
-    if not many:
-        return left.removeprefix("; ")
-    tried = f"none of {many} changes tried{on} makes" if many > 1 else f"the change tried{on} does not make"
-    return f"{tried} it likely to train{left}"
+    cure, many = judged.cure, len(judged.cures)
+    if cure is None:
+        tried = f"none of {many} changes tried makes" if many > 1 else "the change tried does not make"
+        return f"{tried} it train{left}" if many else left.removeprefix("; ")
+    if cure.basis == "forecast" or cure.loss is None:
+        said = f"by its forecast alone ({probability(cure.probability or 0.0)})"
+        return f"with {cure.label} it trains, {said}: {cure.marked}{left}"
+    beside = f", {cure.without:.3g} without" if cure.without is not None else ""
+    loss = f"the loss is {cure.loss:.3g} after {updates(cure.updates)}{beside}"
+    return f"with {cure.label} it trains, {loss}: {cure.marked}"
 
 
-def helpful(judged: Judged) -> Cure | None:
-    """The change that helps most; of a model that is likelier to train than not none of the model itself."""
-    near = judged.nearest
-    return None if near is None or (leans(judged.worst) and not near.training) else near
+def _first(judged: Judged) -> str:
+    """The change to try first, of those that do not ask whether something is far from usual."""
+    deepest = max(judged.cells, key=lambda cell: cell.depth)
+    return next(key for key in first_tried(judged.worst, [deepest]) if key not in ALWAYS)
 
 
 def untried(judged: Judged) -> str:
-    """`for 4 more changes there was no time: --cure-time 90 is enough`."""
+    """`for 4 more changes there was no time (--time)`."""
     more = f"{judged.untried} {'more ' * bool(judged.cures)}change{'s' * (judged.untried != 1)}"
-    enough = f": --cure-time {judged.wanted} is enough" if judged.wanted else ""
-    return f"for {more} there was no time{enough}"
+    return f"for {more} there was no time (--time)"
 
 
-LEAN = 0.65
-"""From this probability on an open model is likelier to train than not, below 1 − LEAN the opposite (verdict.md)."""
-LEANS = {None: "", True: ", more likely to train than not", False: ", more likely stuck than not"}
+RATES = "1e-4,3e-4,1e-3"
+"""Rates that are proposed."""
 
 
-def leans(verdict: Verdict) -> bool | None:
-    """Whether what is open is likelier to train than not; None near the middle and for all else."""
-    p = verdict.forecast.probability
-    if verdict.word != "open" or p is None or verdict.failing or 1 - LEAN < p < LEAN:
-        return None
-    return p >= LEAN
+def following(judged: Judged, factory: str) -> str:
+    """What to do next: the change that mends it, a command, two lines of a training."""
+    worst, depths = judged.worst, [own.depth for own in judged.worst.depths if own.depth]
+    if judged.cure is not None:
+        return judged.cure.code
+    if ONE_BATCH in worst.forecast.axes:
+        return "return (model, loss) from the factory, with a new batch at each step in loss(model, step); probe again"
+    if worst.word in ("fails", "undecided") and len(judged.verdicts) == 1:
+        given = f" --depths {','.join(map(str, depths))}" if depths else ""
+        return f"stabkit probe {factory}{given} --lr {RATES}  # does the rate break it, or the depth?"
+    return "watch = stabkit.watch(model, optimizer) before your loop, watch.close() after it"
 
 
-def _outcome(who: str, verdict: Verdict, *, several: bool) -> str:
-    """`gpt at 24 layers is likely to train, without warm-up: probability 0.97`, and what the word is worth."""
-    forecast = verdict.forecast
-    where = f" at {forecast.depth} layers" if forecast.depth else ""
-    where += f" at {scientific(verdict.lr)}" if several else ""
-    warm = f"with a warm-up of {forecast.warmup:,} updates" if forecast.warmup else "without warm-up"
-    if verdict.broken:
-        return f"{who}{where} does not train as it stands"
-    if verdict.trained is not None:
-        return f"{_became(verdict.trained).format(f'{who}{where}')}, {warm}: {_trained(verdict.trained)}"
-    if forecast.probability is None:
-        return f"No forecast for {who}{where}: {unlike(forecast)}"
-    p = probability(forecast.probability)
-    if verdict.word != forecast.word:
-        return f"Whether {who}{where} trains is open, {warm}: its numbers predict that it does ({p}), but a link fails"
-    words = {
-        "likely trains": f"{who}{where} is likely to train, {warm}: probability {p}",
-        "likely stuck": f"{who}{where} is likely stuck, {warm}: it trains with probability {p}",
-        "open": f"Whether {who}{where} trains is open{LEANS[leans(verdict)]}, {warm}: probability {p}",
-    }
-    return f"{words[forecast.word]}; {worth(forecast)}"
+def announced(depths: int, seconds: float, most: float, *, quick: bool) -> str:
+    """`3 depths, one seed each to begin with: about 25 s; training on where that does not decide: at most 2 min
+    (--time)`."""
+    begin = f"{depths} depth{'s' * (depths != 1)}, one seed each to begin with: about {duration(seconds)}"
+    return begin if quick else f"{begin}; training on where that does not decide: at most {duration(most)} (--time)"
 
 
-OUTCOMES = {"trains": "{} trains", "stuck": "{} is stuck", "open": "Whether {} trains is still open"}
+VERBS = {
+    "trains": "trains",
+    "probably trains": "probably trains",
+    "undecided": "is undecided",
+    "probably fails": "probably fails",
+    "fails": "fails",
+}
 
 
-def _became(trained: ShortTraining) -> str:
-    """`{} is stuck`; where seeds differ `{} trains in 2 of 3 seeds`."""
-    if 0 < trained.learnt < len(trained.seeds):
-        return f"{{}} trains in {trained.learnt} of {len(trained.seeds)} seeds"
-    return OUTCOMES[trained.word]
+def by_depth(verdict: Verdict) -> str:
+    """`trains to 6 layers, fails from 12 on`; of one depth or one word `fails at 24 layers`, `trains at 6 to 24
+    layers`; `fails` of a factory without a depth."""
+    by_word = groupby(verdict.depths, lambda own: own.decision.word)
+    groups = [(word, [own.depth for own in group]) for word, group in by_word]
+    if groups[-1][1] == [None]:
+        return VERBS[groups[-1][0]]
+    if len(groups) == 1:
+        (word, depths), *_ = groups
+        ends = " to ".join(str(depth) for depth in dict.fromkeys((depths[0], depths[-1])))
+        return f"{VERBS[word]} at {ends} layers"
+    parts = []
+    for place, (word, depths) in enumerate(groups):
+        first, last = depths[0], depths[-1]
+        if place == 0:
+            parts.append(f"{VERBS[word]} to {last} layers")
+        elif place == len(groups) - 1:
+            parts.append(f"{VERBS[word]} from {first} on" if len(depths) > 1 else f"{VERBS[word]} at {first}")
+        else:
+            parts.append(f"{VERBS[word]} at {first}" + (f" to {last}" if last != first else ""))
+    return ", ".join(parts)
 
 
-def _trained(trained: ShortTraining) -> str:
-    """`after 187 updates its loss is 1.53, 0.6 of the way from knowing frequencies alone (3.92) to knowing the order
-    (1.11)`; of a loss of the user's own `… to what 6 layers reach at this rate (1.39)`; and what that word is worth."""
-    least = trained.least
-    whose = f"the loss of seed {least.seed}, the highest," if len(trained.seeds) > 1 else "its loss"
-    loss = f"after {updates(least.updates)} {whose} is {least.loss:.3g}"
-    level = f"{'at least ' * trained.estimated}{trained.level:.3g}"
-    other, best = f"{trained.reference_depth} layers", f"{trained.reference:.3g}"
-    if least.way is None:
-        return f"{loss}; knowing frequencies alone gives {level}, and {other} do no better ({best})"
-    way = f"{least.way:.2g} of the way" if least.way >= 0.005 else "none of the way"
-    known = trained.reference_depth is None
-    end = f"all that can be learnt ({best})" if known else f"what {other} reach at this rate ({best})"
-    return f"{loss}, {way} from knowing frequencies alone ({level}) to {end}; {_slow(least.updates, least.way)}"
+def rests_on(decision: Decision) -> str:
+    """`seen, after 140 updates`, `seen, diverges at update 3`, `forecast 0.97`; "" of what nothing is known of."""
+    if decision.diverges:
+        return f"seen, diverges at update {decision.updates}"
+    if decision.basis == "seen":
+        return f"seen, after {updates(decision.updates)}"
+    return f"forecast {probability(decision.probability)}" if decision.probability is not None else ""
 
 
-def _slow(updates_: int, way: float) -> str:
-    """Of one that has learnt nothing, how often such a one learns later; of all others what counts."""
-    known = [slow for slow in SLOW if slow.updates <= updates_]
-    if way > NOTHING or not known:
-        return "half of it counts as training"
-    slow = known[-1]
-    nothing = f"had learnt nothing after {updates(slow.updates)}"
-    return f"{slow.late} of {slow.n} tested trainings that {nothing} learnt later"
+def _outcome(who: str, verdict: Verdict, warmup: int, *, several: bool) -> str:
+    """`gpt trains to 6 layers, fails from 12 on, without warm-up (24 layers: forecast 0.02); none of 57 …`."""
+    decision, depth = verdict.decision, verdict.depths[-1].depth
+    at = f" at {scientific(verdict.lr)}" if several else ""
+    warm = f"with a warm-up of {warmup:,} updates" if warmup else "without warm-up"
+    one = len({own.decision.word for own in verdict.depths}) == 1
+    which = f"{depth} layers: " if depth and not (one and len(verdict.depths) == 1) else ""
+    basis = rests_on(decision) or f"no forecast: {unlike(verdict.forecast)}"
+    return f"{who} {by_depth(verdict)}{at}, {warm} ({which}{basis}){worth(decision)}"
+
+
+def worth(decision: Decision) -> str:
+    """How often that came true: `; 34 of 34 such models did not train (95 %: 90 to 100 %)`; "" where a number was lost,
+    or nothing is known."""
+    if decision.diverges or decision.probability is None:
+        return ""
+    right, n = ours().looks.told.get(f"{decision.word}, {decision.basis}", (0, 0))
+    if not n:
+        return "; no such model was among those tested"
+    became = "did not train" if decision.word in ("fails", "probably fails") else "trained"
+    low, high = (100 * end for end in wilson(right / n, n))
+    return f"; {right} of {n} such models {became} (95 %: {low:.0f} to {high:.0f} %)"
 
 
 def in_short(judged: Judged) -> str:
-    """The same as far as a headline holds it: `gpt at 24 layers is open (0.83); with a tenth of the rate
-    it is likely to train (0.95).`"""
+    """The same as far as a headline holds it: `gpt trains to 6 layers, fails at 24; with a third of the rate it trains
+    (1.31, 3.16 without).`"""
     worst = judged.worst
     who = judged.cells[0].facts.factory.rpartition(":")[2]
-    forecast = worst.forecast
-    where = f" at {forecast.depth} layers" if forecast.depth else ""
-    what = {"likely trains": "is likely to train", "likely stuck": "is likely stuck", "open": "is open"}
-    is_ = "does not train as it stands" if worst.broken else what.get(worst.word, "has no forecast")
-    if worst.trained is not None:
-        is_ = {"trains": "trains", "stuck": "is stuck", "open": "is open still"}[worst.trained.word]
-        return fitting(f"{who}{where} {is_} ({updates(worst.trained.updates)}).", f"It {is_}{where}.")
-    p = said = fixed = then = ""
-    if not worst.broken and forecast.probability is not None:
-        number = probability(forecast.probability)
-        p = said = f" ({number})"
-        if worst.word == "likely stuck":
-            said = f" ({number} that it trains)"
-    if judged.cure is not None:
-        fixed = f"; with {judged.cure.label} it is likely to train"
-        then = f" ({probability(judged.cure.probability or 0.0)})"
-    elif (near := helpful(judged)) is not None:
-        fixed, then = f"; best change: {near.label}", f" ({probability(near.probability or 0.0)})"
-    elif judged.cures and not leans(worst):
-        many = len(judged.cures)
-        fixed = f"; none of {many} changes tried is enough" if many > 1 else "; the change tried is not enough"
-    lean, it = LEANS[leans(worst)], f"{who}{where} {is_}"
-    whole = (f"{it}{lean}{said}{fixed}{then}.", f"{it}{said}{fixed}{then}.", f"{it}{p}{fixed}{then}.")
-    return fitting(*whole, f"{it}{p}{fixed}.", f"{it}{lean}{said}.", f"It {is_}{where}{p}.")
+    said, cure = by_depth(worst), judged.cure
+    basis = rests_on(worst.decision)
+    on = f" ({basis})" if basis else ""
+    if cure is None:
+        return fitting(f"{who} {said}{on}.", f"It {said}{on}.", f"It {said}.")
+    seen = cure.loss is not None and cure.without is not None
+    both = f" ({cure.loss:.3g}, {cure.without:.3g} without)" if seen else ""
+    it, fixed = f"{who} {said}", f"; with {cure.label} it trains"
+    return fitting(f"{it}{on}{fixed}{both}.", f"{it}{fixed}{both}.", f"{it}{fixed}.", f"It {said}{fixed}.")
 
 
 def probability(p: float) -> str:
@@ -221,28 +221,14 @@ def probability(p: float) -> str:
     return f"{near:.{DIGITS}f}"
 
 
-def worth(forecast: OwnForecast) -> str:
-    """How often that came true: `53 of 57 held-out models with this forecast did not train (95 %: 83 to 97 %)`; where
-    it is open, `4 of 10 held-out models forecast at 0.1 to 0.35 trained`."""
-    record = forecast.record
-    if record is None:
-        return "no held-out model had this forecast"
-    if forecast.word == "open":
-        return f"{record.trained} of {record.n} held-out models forecast at {record.low:g} to {record.high:g} trained"
-    became = "did not train" if forecast.word == "likely stuck" else "trained"
-    low, high = (100 * end for end in wilson(forecast.right / record.n, record.n))
-    sure = f"95 %: {low:.0f} to {high:.0f} %"
-    return f"{forecast.right} of {record.n} held-out models with this forecast {became} ({sure})"
-
-
 UNLIKE = {
     ONE_BATCH: "every update used the same batch, which a model can learn by heart: give loss(model, step)",
     OPTIMIZER: f"forecasts exist only for the optimisers {', '.join(USUAL)}",
     NO_SCORES: "a forecast needs a first loss like the cross-entropy of an untrained classifier; this one is not",
     FEW_SCORES: f"a forecast needs at least {LEAST_ROWS} scores over at least {LEAST_CLASSES} classes",
     DRAWN: "its matrices are drawn far larger than those of any tested model",
-    OTHER: f"a forecast needs {UPDATES} updates, a short training {LEAST} or more (with a loss of yours at two depths)",
-    UNRAMPED: "a forecast is made of the deepest model alone, which has no result, or no scores while its rate rises",
+    OTHER: f"a forecast needs {UPDATES} updates",
+    UNRAMPED: "its rate could not be raised, or there are no scores while it rises",
 }
 
 
@@ -256,12 +242,13 @@ def unlike(forecast: OwnForecast) -> str:
 
 
 def why(verdict: Verdict) -> str:
-    """The link that explains it: what fails, else what is farthest from models that train, if it lies outside of what
-    nine of ten have, else the scores that the forecast is made of where they tell little; "" where all is as there."""
+    """The link that explains it: what breaks, else what is farthest from models that train, if it lies outside of what
+    nine of ten have, else the scores that the forecast is made of where they tell little; "" where all is as there, and
+    of what trains or was seen."""
     failing = [verdict.links[name] for name in verdict.failing]
     if failing:
         return "; ".join(chain.why(link) for link in failing[:2])
-    if verdict.trained is not None or verdict.word not in ("likely stuck", "open"):
+    if verdict.word in ("trains", "probably trains") or (verdict.word, verdict.decision.basis) == ("undecided", "seen"):
         return ""
     odd = [(link.healthy, link) for link in verdict.links.values() if link.healthy and beside(link.healthy)]
     scores = verdict.scores
@@ -270,7 +257,7 @@ def why(verdict: Verdict) -> str:
         return f"{chain.why(link)}: {among(link)}"
     if scores.healthy is not None and scores.healthy.percent < LITTLE:
         lower = f"lower than in {100 - scores.healthy.percent:.0f} % of models that train"
-        return f"at this depth no link is unusual; the weakest: {chain.why(scores)}, {lower}"
+        return f"no link is unusual; the weakest: {chain.why(scores)}, {lower}"
     return "each link alone is as in models that train"
 
 
@@ -304,25 +291,21 @@ def _placed(healthy: Healthy | None, sides: tuple[str, str], all_: str, most: st
 
 
 def _elsewhere(verdict: Verdict) -> str:
-    """`at 1e-3 likely trains (0.96)`."""
-    p = verdict.forecast.probability
-    return f"at {scientific(verdict.lr)} {verdict.word}" + (f" ({probability(p)})" if p is not None else "")
+    """`at 1e-3 trains (forecast 0.96)`."""
+    basis = rests_on(verdict.decision)
+    return f"at {scientific(verdict.lr)} {VERBS[verdict.word]}" + (f" ({basis})" if basis else "")
 
 
 def cures(judged: Judged) -> list[dict[str, str]]:
-    """A row a change that was tried, below the model as it is; nothing where none was tried."""
-    p = judged.unchanged
-    before = {
-        "change": "none: the model as it is",
-        "word": judged.as_it_is.word,
-        "probability": probability(p) if p is not None else "–",
-        "code": "",
-    }
-    return [before] * bool(judged.cures) + [
+    """A row a change that was tried; nothing where none was."""
+    return [
         {
             "change": own.label,
             "word": own.word,
-            "probability": probability(own.probability) if own.probability is not None else "–",
+            "basis": "seen" if own.basis == "seen" else f"forecast {probability(own.probability or 0.0)}",
+            "loss": "–" if own.loss is None else f"{own.loss:.3g}",
+            "without": "–" if own.without is None else f"{own.without:.3g}",
+            "updates": str(own.updates),
             "code": own.code,
         }
         for own in judged.cures
@@ -348,10 +331,10 @@ def _rate(verdict: Verdict, judged: Judged) -> dict[str, Any]:
     facts = alike[0]
     return {
         "name": f"{facts.optimizer}, rate {scientific(facts.rate) if facts.rate > 0 else '–'}",
-        "word": "does not train" if verdict.broken else verdict.word,
+        "word": verdict.word,
         "depths": [str(depth or "–") for depth in depths],
         "seeds": len({facts.seed for facts in alike}),
-        "forecast": [_forecast(verdict, depth == depths[-1]) for depth in depths],
+        "said": [_said(own.decision) for own in verdict.depths],
         "links": [
             {
                 "name": NAMES[name],
@@ -378,34 +361,36 @@ class LinkCell(NamedTuple):
     number: str
 
 
-EMPTY = LinkCell("missing", "", "")
 NONE = "–"
 """The word of a link that has no range to be held against."""
-WITHIN, OUTSIDE, FAILS = "usual", "unusual", "fails"
+WITHIN, OUTSIDE, BROKEN = "usual", "unusual", "broken"
 
 
-def _forecast(verdict: Verdict, deepest: bool) -> LinkCell:
-    """Of the deepest, which alone has one."""
-    if not deepest:
-        return EMPTY
-    if verdict.broken:
-        return LinkCell("stuck", "does not train", "")
-    p = verdict.forecast.probability
-    return LinkCell(verdict.word.replace(" ", "-"), verdict.word, "" if p is None else probability(p))
+def _said(decision: Decision) -> LinkCell:
+    """The word of a depth, and what it rests on."""
+    return LinkCell(decision.word.replace(" ", "-"), decision.word, rests_on(decision))
 
 
 def _among_cell(link: LinkVerdict, level: float | None, deepest: bool) -> LinkCell:
-    """Whether a number lies where nine of ten models have it that train; what fails is said of the deepest."""
+    """Whether a number lies where nine of ten models have it that train; what breaks is said of the deepest, and of
+    every depth whose own number lies beyond the limit."""
     number = "" if level is None else short(level)
     if not link.evidence and link.verdict == "pass":
         return LinkCell("trains", WITHIN, number)  # all finite
-    if deepest and link.verdict == "fail":
-        return LinkCell("stuck", FAILS, number)
+    if link.verdict == "fail" and (deepest or not within(link, level)):
+        return LinkCell("fails", BROKEN, number)
     if level is None or link.healthy is None:
         return LinkCell("plain" if number else "missing", "", number)
     low, here, high = (float(f"{value:.2g}") for value in (link.healthy.low, level, link.healthy.high))
     usual = low <= here <= high  # as they are written
     return LinkCell("trains" if usual else "risk", WITHIN if usual else OUTSIDE, number)
+
+
+def within(link: LinkVerdict, level: float | None) -> bool:
+    """Whether a gradient's number at a shallower depth lies within the limit that the deepest's is beyond."""
+    if level is None or link.ground.key != "gradient":
+        return True
+    return level >= link.limit if link.limit < 1 else level <= link.limit
 
 
 def _unit(name: str, link: LinkVerdict) -> str:

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from studies.own import before, corpus, cured, fit, page
+from studies.own import before, corpus, cured, document, page
 from studies.own.judge import judged
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -52,7 +52,7 @@ def main(arguments: Sequence[str]) -> int:
     if asked.command == "alarms":
         corpus.write(asked.rows, corpus.replayed(rows, asked.keep))
     elif asked.command == "fit":
-        fit.write(rows)
+        document.write(rows)
     elif asked.command == "cure":
         cured.run(asked.cures, rows, asked.data, asked.minutes, asked.workers)
     elif asked.command == "count":

@@ -60,6 +60,10 @@ class Case:
         return self.number >= JUDGES
 
     @property
+    def regression(self) -> bool:
+        return self.number >= REGRESSIONS
+
+    @property
     def updates(self) -> int:
         """Before a first look: as many more as half of the warm-up."""
         return UPDATES + self.warmup // 2

@@ -12,15 +12,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stabkit.results.forecast import logistic
-from stabkit.results.forecast.logistic import Array
+from stabkit.results.forecast.logistic import Array, Word
 from stabkit.results.intervals import wilson
-from stabkit.results.own import rules
+from stabkit.results.own import decided, rules
 from stabkit.results.own.cell import Broke
 from stabkit.results.own.forecast import OwnCoefficients, ours
+from stabkit.results.own.looks import LAST, Decision, Known, Looks
 from stabkit.results.own.measured import UPDATES
-from stabkit.results.own.rules import CellNumbers, StackNumbers, Word
+from stabkit.results.own.rules import CellNumbers, StackNumbers
 from studies.forecast.scores import Bin, auc, auc_interval, reliability
+from studies.own import looks
 from studies.own.corpus import CorpusRow
 from studies.own.fit import fitted, labels, part, probability, setting
 from studies.own.models import SCHEMES
@@ -44,10 +45,14 @@ def numbers(row: CorpusRow) -> CellNumbers | None:
     return CellNumbers(depth=case.shape.depth, seed=case.seed, stacks={"stack": stack}, updates=UPDATES, broke=lost)
 
 
-def word_of(row: CorpusRow, p: float | None) -> Word:
-    """The word of the command, by its own rules, of a model that is forecast to train with this probability."""
+def said(row: CorpusRow, p: float | None, by: Looks, *, trained: bool, reference: bool = True) -> Decision:
+    """What the command says, by its own function, of a model that is forecast to train with this probability; it is
+    `trained` on where that does not decide, or not (`--quick`)."""
     cell = numbers(row)
-    return rules.word(logistic.word(p), {} if cell is None else rules.rules([cell]))
+    links = {} if cell is None else rules.rules([cell])
+    known = Known(p, row.level, row.reference if reference and not row.case.regression else None) if trained else None
+    lost = row.updates if trained and not math.isfinite(row.losses[-1]) else None
+    return decided.said(links, p, known, row.losses, by, lost=lost)
 
 
 @dataclass(frozen=True)
@@ -56,39 +61,57 @@ class Counted:
 
     rows: Sequence[CorpusRow]
     p: Sequence[float | None]
+    said: Sequence[Decision]
+
+    @classmethod
+    def of_rows(
+        cls, rows: Sequence[CorpusRow], p: Sequence[float | None], by: Looks, *, trained: bool, reference: bool = True
+    ) -> Counted:
+        """By the command's own function."""
+        made = [
+            said(row, one, by, trained=trained, reference=reference) for row, one in zip(rows, p, strict=True)
+        ]  # fmt: skip
+        return cls(rows, p, made)
 
     @property
     def words(self) -> list[Word]:
-        return [word_of(row, p) for row, p in zip(self.rows, self.p, strict=True)]
+        return [one.word for one in self.said]
 
     def of(self, *wanted: Word) -> list[CorpusRow]:
         """Rows that were told one of these words."""
         return [row for row, word in zip(self.rows, self.words, strict=True) if word in wanted]
 
     @property
+    def within(self) -> tuple[int, int]:
+        """(decided, of those) that end within the last look."""
+        ends = [one.firm for row, one in zip(self.rows, self.said, strict=True) if row.updates <= LAST]
+        return sum(map(int, ends)), len(ends)
+
+    @property
+    def updates(self) -> float:
+        """That a decision took, in the median."""
+        return float(np.median([float(one.updates) for one in self.said if one.firm] or [math.nan]))
+
+    def right(self, *wanted: Word, basis: str = "") -> tuple[int, int]:
+        """(right, told) of these words: failed where it was to fail, else trained."""
+        both = zip(self.rows, self.said, strict=True)
+        told = [row for row, one in both if one.word in wanted and basis in ("", one.basis)]
+        good = not {"fails", "probably fails"}.intersection(wanted)
+        return sum(row.fails is not good for row in told), len(told)
+
+    @property
     def failing(self) -> int:
         return sum(row.fails for row in self.rows)
 
     @property
-    def stuck_right(self) -> tuple[int, int]:
-        """(right, told) of `likely stuck`."""
-        rows = self.of("likely stuck")
-        return sum(row.fails for row in rows), len(rows)
-
-    @property
-    def trains_right(self) -> tuple[int, int]:
-        """(right, told) of `likely trains`."""
-        rows = self.of("likely trains")
-        return sum(not row.fails for row in rows), len(rows)
-
-    @property
     def found(self) -> tuple[int, int]:
-        """(failures told `likely stuck`, or `open` too)."""
-        return self.stuck_right[0], sum(row.fails for row in self.of("likely stuck", "open"))
+        """(failures told `fails`, or not told `trains`)."""
+        missed = sum(row.fails for row in self.of("trains"))
+        return self.right("fails")[0], self.failing - missed
 
     @property
     def decided(self) -> int:
-        return len(self.of("likely stuck", "likely trains"))
+        return len(self.of("fails", "trains"))
 
     @property
     def auc(self) -> tuple[float, float, float]:
@@ -98,11 +121,23 @@ class Counted:
         return auc(p, label), *auc_interval(p, label)
 
 
-def judged(rows: Sequence[CorpusRow], by: OwnCoefficients | None = None) -> Counted:
+def judged(rows: Sequence[CorpusRow], by: OwnCoefficients | None = None, *, trained: bool = True) -> Counted:
     """The judging part's clear rows, by the package's coefficients."""
     own = part(rows, judge=True)
     coefficients = by or ours()
-    return Counted(own, [probability(row, coefficients.logistic, coefficients) for row in own])
+    p = [probability(row, coefficients.logistic, coefficients) for row in own]
+    return Counted.of_rows(own, p, coefficients.looks, trained=trained)
+
+
+def chosen(rows: Sequence[CorpusRow], *, forecast: bool = True, reference: bool = True) -> Counted:
+    """The cases to choose on, each by fits that have not seen its scheme: what the limits of `looks` were chosen by."""
+    own, every = part(rows, judge=False), looks.forecasts(part(rows, judge=False))
+    parts = list[Counted]()
+    for seen, inside in looks.folds(own):
+        p = [every[row.case.number] if forecast else None for row in inside]
+        ends = Looks(looks.fit(seen, every), {})
+        parts.append(Counted.of_rows(inside, p, ends, trained=True, reference=reference))
+    return Counted(*([one for part_ in parts for one in getattr(part_, name)] for name in ("rows", "p", "said")))
 
 
 LEARNT, SOON = 0.8, 10
@@ -187,12 +222,14 @@ def held_out(rows: Sequence[CorpusRow]) -> list[HeldOut]:
     """Every group of every axis: fitted on the fitting part without it, judged on the judging part's rows of it. The
     links were chosen with all of them there; how unlike the others a group is is not asked."""
     ours_, theirs = part(rows, judge=False), part(rows, judge=True)
-    found = []
+    found, every = [], looks.forecasts(ours_)
     for axis, of in GROUPS.items():
         for group in sorted({of(row) for row in theirs}):
             by = fitted([row for row in ours_ if of(row) != group])
             inside = [row for row in theirs if of(row) == group]
-            found.append(HeldOut(axis, group, Counted(inside, [probability(row, by) for row in inside])))
+            p = [probability(row, by) for row in inside]
+            ends = Looks(looks.fit([row for row in ours_ if of(row) != group], every), {})
+            found.append(HeldOut(axis, group, Counted.of_rows(inside, p, ends, trained=True)))
     return found
 
 

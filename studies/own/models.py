@@ -226,7 +226,8 @@ class Model(nn.Module):
         inner = norm if scheme.inner else None
         self.blocks = nn.ModuleList()
         for i in range(shape.depth):
-            attention = Attention(width, shape.bias, shape.kind in ("decoder", "series"), inner(width) if inner else None)
+            causal = shape.kind in ("decoder", "series")
+            attention = Attention(width, shape.bias, causal, inner(width) if inner else None)
             feed = FeedForward(width, shape.bias, shape.activation, inner)
             parts = (Join(f, scheme, 2 * i + j, shape.depth, width, norm) for j, f in enumerate((attention, feed)))
             self.blocks.append(nn.Sequential(*parts))

@@ -16,13 +16,14 @@ from torch import nn
 
 from stabkit.own.probe.built_model import seeded
 from stabkit.own.probe.learnable import Pictures, Words, classified, masked, next_token
-from stabkit.results.own.outcome import LEARNT, NOTHING
 from stabkit.streams import stream
 from studies.own.design import IMAGES, LENGTH, ROWS, UPDATES, Case
 from studies.own.models import PATCH, Model, Shape
 from studies.own.steppers import optimizers, ramps
 
 Word = Literal["trains", "stuck", "diverged", "unclear"]
+LEARNT, NOTHING = 0.5, 0.15
+"""Of the way from the level of frequencies to the reference: at least, and at most."""
 HELD_OUT, BATCHES = 1_000_000, 8
 """The step that held-out batches begin at, and how many there are."""
 REFERENCE = 2
@@ -66,7 +67,7 @@ def series(model: nn.Module, step: int) -> torch.Tensor:
     t = np.arange((LENGTH + 1) * PATCH)
     period, phase = random.uniform(6.0, 60.0, (2, ROWS, 1)), random.uniform(0.0, 2 * np.pi, (2, ROWS, 1))
     value = np.sin(2 * np.pi * t / period + phase).sum(axis=0) + 0.1 * random.standard_normal((ROWS, len(t)))
-    patches = torch.from_numpy(value).float().unflatten(1, (-1, PATCH)) / math.sqrt(1.01)
+    patches = torch.from_numpy(value).float().reshape(ROWS, -1, PATCH) / math.sqrt(1.01)
     return nn.functional.mse_loss(model(patches[:, :-1]), patches[:, 1:])
 
 

@@ -18,7 +18,6 @@ from stabkit.options.commands import ProbeOptions
 from stabkit.report.result import ProbeResult
 from stabkit.results.own import baseline
 from stabkit.results.own.baseline import Baseline
-from stabkit.results.own.rules import FINE
 from stabkit.storage.folder import write_file
 from stabkit.wording import links
 
@@ -37,7 +36,7 @@ class AgainstBaseline:
 
     @property
     def sentence(self) -> str:
-        """`no worse than depth.json: likely trains (0.96 before, 0.97 now)`."""
+        """`no worse than depth.json: trains (0.96 before, 0.97 now)`."""
         if self.worse:
             return f"worse than {self.file}: {'; '.join(self.worse)}"
         return f"no worse than {self.file}: {self.steady}"
@@ -70,7 +69,7 @@ def write(result: ProbeResult, path: Path) -> None:
         write_file(path, (json.dumps(_now(result).to_json(), indent=1) + "\n").encode())
     except OSError as error:
         raise UsageError(f"--baseline {path} cannot be written: {error.strerror}") from error
-    weak = "" if (word := result.judged.worst.word) in FINE else f"; it is {word}, so it guards against less"
+    weak = "" if (word := result.judged.worst.word) == "trains" else f"; it is {word}, so it guards against less"
     console.note(f"baseline: {path} written{weak}; commit it")
 
 
@@ -83,7 +82,7 @@ def announce(result: ProbeResult, held: AgainstBaseline | None, ends: StabkitErr
     """Within a job of GitHub: an annotation, and a table in the summary of the step."""
     if not _in_job():
         return
-    fine = held is not None or result.judged.worst.word in FINE
+    fine = held is not None or result.judged.worst.word == "trains"
     level: Level = "error" if ends else "notice" if fine else "warning"
     _annotate(level, result.request.factory, _message(result, held, ends))
     _summarised(_markdown(result, held, ends))

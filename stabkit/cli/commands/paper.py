@@ -26,6 +26,7 @@ from stabkit.report.sweep_document import ClaimJson, claim
 from stabkit.running import cost
 from stabkit.running.request import Request, check
 from stabkit.storage.store import Store
+from stabkit.words import duration
 
 
 class LeftOutJson(TypedDict):
@@ -163,16 +164,16 @@ def show(steps: Sequence[Step], refused: Sequence[Part], limit: float | None, *,
         console.document(text(body))
         return
     rows_ = [
-        (s.asked.item.key, f"{s.asked.item.paper} {s.asked.item.name}", s.missing, cost.duration(s.seconds))
+        (s.asked.item.key, f"{s.asked.item.paper} {s.asked.item.name}", s.missing, duration(s.seconds))
         for s in steps
         if s.fits
     ]
     console.table("The plan, cheapest first; runs that items share are counted once", ("", "", "runs", "time"), rows_)
     total = sum(s.seconds for s in steps if s.fits)
-    console.say(f"{len(rows_)} of {len(steps)} items, about {cost.duration(total)}")
+    console.say(f"{len(rows_)} of {len(steps)} items, about {duration(total)}")
     for s in steps:
         if not s.fits:
-            console.say(f"beyond the budget: {s.asked.item.key}, {cost.duration(s.seconds)} more")
+            console.say(f"beyond the budget: {s.asked.item.key}, {duration(s.seconds)} more")
 
 
 def _verdicts(parts: Sequence[Part], beyond: Sequence[Step]) -> None:
@@ -185,7 +186,7 @@ def _verdicts(parts: Sequence[Part], beyond: Sequence[Step]) -> None:
         rows.append((part.item.key, part.item.title, f"stopped; {words}" if part.stopped else words))
     console.table("What became of the papers' claims", ("", "", "claims"), rows)
     for step in beyond:
-        console.say(f"not run, beyond the budget: {step.asked.item.key} ({cost.duration(step.seconds)})")
+        console.say(f"not run, beyond the budget: {step.asked.item.key} ({duration(step.seconds)})")
 
 
 def _document(parts: Sequence[Part], beyond: Sequence[Step], path: Path) -> PaperDocument:

@@ -26,7 +26,6 @@ from stabkit.own.chain import updates
 from stabkit.own.chain.gradients import gradient_norms
 from stabkit.own.factory import needed
 from stabkit.own.probe import learnable
-from stabkit.own.probe.learnable import TOPICS
 from stabkit.own.probe.objective import RATE, Objective, default_loss
 from stabkit.own.probe.objective import objective as of_loss
 from stabkit.own.probe.schedule import Schedule, peak, scale
@@ -80,7 +79,6 @@ def make(
     *,
     base: float = 0.0,
     source: int | None = None,
-    topics: int = TOPICS,
 ) -> BuiltModel:
     """Call the factory at a depth, and at a width where one is asked for, every random stream seeded before; AdamW at
     `lr` where it brings no optimiser.
@@ -88,7 +86,7 @@ def make(
     Optimisers of its own keep their rates where `lr` is 0, else all groups' rates in proportion, the first at `lr`;
     with `base` a rate of `base` becomes `lr`: the factory's first at another size, so that its own law of the rate in
     the size is kept. `warmup`: updates over which the rate rises to its own; None for the factory's scheduler, or none.
-    `source`: of the batches where it brings no loss; None for the seed. `topics`: of these batches.
+    `source`: of the batches where it brings no loss; None for the seed.
     """
     seeded(seed)
     given = factory(*(size for size in (depth, width) if size is not None))
@@ -99,8 +97,8 @@ def make(
         raise UsageError(f"{name}: every parameter is frozen (requires_grad=False); there is nothing to train")
     notes = []
     if loss is None:
-        objective = default_loss(model, seed if source is None else source, topics)
-        data = learnable.described(topics)
+        objective = default_loss(model, seed if source is None else source)
+        data = learnable.DESCRIBED
         notes.append(f"the factory gives no loss: cross-entropy on new batches of synthetic data ({data}) is used")
     else:
         objective = of_loss(loss, name)

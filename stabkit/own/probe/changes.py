@@ -20,7 +20,7 @@ from stabkit.own.probe.loop import size, usual_size
 from stabkit.own.probe.schedule import Schedule, peak, scale
 from stabkit.own.sublayers import run
 from stabkit.own.sublayers.anatomy import Anatomy, Stack, dissect
-from stabkit.results.own.cure import AND, BY_KEY, CLIP, HEAD, WARMUP, Edit
+from stabkit.results.own.cure import BY_KEY, CLIP, HEAD, WARMUP, Edit
 from stabkit.results.own.forecast import FAST, LARGE, USUAL
 
 NORMAL = 0.9, 1.1
@@ -28,14 +28,9 @@ NORMAL = 0.9, 1.1
 
 
 def changed(made: BuiltModel, key: str) -> BuiltModel | None:
-    """A model as a change leaves it, or several with AND between; None where one has nothing to change: a tied head, a
-    schedule of its own. The model given is the one that is changed."""
-    for one in key.split(AND):
-        following = EDITS[BY_KEY[one].edit](made, BY_KEY[one].by)
-        if following is None:
-            return None
-        made = following
-    return made
+    """A model as a change leaves it; None where it has nothing to change: a tied head, a schedule of its own. The model
+    given is the one that is changed."""
+    return EDITS[BY_KEY[key].edit](made, BY_KEY[key].by)
 
 
 def _smaller(made: BuiltModel, by: float) -> BuiltModel | None:
@@ -214,6 +209,61 @@ def _deepnorm(made: BuiltModel, by: float) -> BuiltModel | None:
     return replace(made, factors=(alpha, beta))
 
 
+READERS = ("query", "key", "value", "up", "gate")
+"""Roles of the matrices that a branch begins with."""
+
+
+def _before(made: BuiltModel, by: float) -> BuiltModel | None:
+    """N(x + f(x)) as x + f(N(x)), each norm with the weights that it has; the last stays after the last sum too."""
+    called: list[tuple[nn.Module, int]] = []
+    handles = [
+        module.register_forward_pre_hook(lambda module, given: called.append((module, _place(given))))
+        for module in made.model.modules()
+        if all(p.dim() < 2 for p in module.parameters())
+    ]
+    try:
+        with run.untouched(made.model):
+            anatomy = dissect(run.watched(made.model, made.call))
+            norm_at = {place: module for module, place in reversed(called)}
+    finally:
+        for handle in handles:
+            handle.remove()
+    owners = dict(made.model.named_modules())
+    moved = list[tuple[nn.Module, list[nn.Module], bool]]()
+    for own, last in ((own, own is stack.sublayers[-1]) for stack in anatomy.stacks for own in stack.sublayers):
+        begins = {part.name.rpartition(".")[0] for part in own.parts if part.role in READERS}
+        norm = norm_at.get(own.join.node.value.data_ptr())
+        plain = own.norm_out and not own.norm_in and not own.norm_branch and own.kind in ("self", "ffn")
+        if norm is None or not plain or not begins or not begins <= owners.keys():
+            return None
+        moved.append((norm, [owners[name] for name in sorted(begins)], last))
+    if len({id(norm) for norm, _, _ in moved}) < len(moved):  # one for several sums
+        return None
+    for norm, readers, last in moved:
+        for reader in readers:
+            reader.register_forward_pre_hook(_normed_first(norm), with_kwargs=True)
+        if not last:
+            norm.register_forward_hook(lambda module, given, returned: given[0])
+    return made
+
+
+def _place(given: tuple[Any, ...]) -> int:
+    return given[0].data_ptr() if given and isinstance(given[0], torch.Tensor) else 0
+
+
+def _normed_first(norm: nn.Module) -> Callable[[nn.Module, Any, Any], Any]:
+    """The norm of what a module is called with; of attention of query, key and value, where they are one."""
+
+    def hook(module: nn.Module, given: Any, named: Any) -> Any:
+        def normed(value: Any) -> Any:
+            return norm.forward(value) if isinstance(value, torch.Tensor) and value is x else value
+
+        x = given[0] if given else next(iter(named.values()))
+        return tuple(map(normed, given)), {name: normed(value) for name, value in named.items()}
+
+    return hook
+
+
 def _site(anatomy: Anatomy, place: int) -> Site:
     """A sub-layer of a stack, for its constants."""
     layers = [stack.layers for stack in anatomy.stacks]
@@ -243,6 +293,7 @@ EDITS: Mapping[Edit, Callable[[BuiltModel, float], BuiltModel | None]] = {
     "embedding": _embedding,
     "last": _last,
     "deepnorm": _deepnorm,
+    "before": _before,
     "branch": _branch,
 }
 """{what is done: the function that does it}; how much stands in `results/own/cure.py`."""

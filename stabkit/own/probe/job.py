@@ -1,8 +1,11 @@
 """What a worker does for one cell of a probe: call the user's factory, update, store what was recorded.
 
 {"kind": "probe", "id": NAME, "factory": "package.module:function", "here": DIR, "depth": 12 | null, "width": 64 | null,
- "seed": 0, "lr": 0.001, "warmup": null, "steps": 16, "blocks": "", "change": "",
- "ramped": true, "out": DIR, "fresh": false}
+ "seed": 0, "lr": 0.001, "warmup": null, "steps": 16, "blocks": "", "change": "", "ramped": true,
+ "train": "undecided", "until": 1796000000.0, "seconds": 120.0, "out": DIR, "fresh": false}
+
+`train`: which models are trained on after their probe: `no` model, one that its forecast leaves `undecided`, a changed
+one that is `passing` its forecast, `always`; at most until the clock says `until`, `seconds` after the command began.
 
 The user's code runs here and nowhere else. Its answer is JSON: {"folder": PROBE_ID, "reused": …}, or {"failed": in one
 line, with the place in the user's file, "log": the whole traceback and all that was printed}.
@@ -33,13 +36,15 @@ import torch
 
 from stabkit.errors import Interrupted, StabkitError, UsageError
 from stabkit.own import factory
-from stabkit.own.probe import loop
+from stabkit.own.probe import loop, onward
 from stabkit.own.probe.built_model import FACTORY, BuiltModel, fits, make
 from stabkit.own.probe.changes import changed
-from stabkit.own.probe.learnable import ONE_TOPIC, TOPICS
 from stabkit.own.sublayers.memory import raw
+from stabkit.results.own import looks
 from stabkit.results.own.cell import PROBE_VERSION, ModelCell
-from stabkit.results.own.outcome import LEAST
+from stabkit.results.own.cure import SIDE_BY_SIDE
+from stabkit.results.own.decided import decided, known
+from stabkit.results.own.measured import UPDATES
 from stabkit.results.records import jsonable
 from stabkit.storage import probed
 from stabkit.storage.folder import write_file
@@ -54,10 +59,8 @@ OURS = Path(__file__).resolve().parents[2]
 NOT_THEIRS = (OURS, *{Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib")})
 INSTALLED = {"site-packages", "dist-packages"}
 """Folders' names."""
-READ = 3
+READ = 4
 """Of what is read of a model: the same model read by another version is another result."""
-ENDS = ["where it has learnt"]
-"""How a training that is to show an outcome ends."""
 NOTHING_TO_CHANGE = "does not apply to this model"
 
 
@@ -75,26 +78,39 @@ def _probed(
     tell: Callable[[Event], None],
     begin: float,
 ) -> dict[str, Any]:
-    shown = job["steps"] >= LEAST
-    topics = ONE_TOPIC if shown else TOPICS
     at = job["depth"], job["seed"], job["lr"], job["warmup"], job["width"]
-    as_is = make(function, job["factory"], *at, topics=topics)
+    as_is = make(function, job["factory"], *at)
     made = changed(as_is, job["change"]) if job["change"] else as_is
     if made is None:
         raise UsageError(NOTHING_TO_CHANGE)
-    names = ("factory", "depth", "width", "seed", "lr", "warmup", "steps", "blocks", "change", "ramped")
-    probe_id = key(job, made, [asked(job, *names), PROBE_VERSION, READ, *ENDS * shown])
+    names = ("factory", "depth", "width", "seed", "lr", "warmup", "steps", "blocks", "change", "ramped", "train")
+    probe_id = key(job, made, [asked(job, *names), PROBE_VERSION, READ])
     with shelf.hold(probe_id, job.get("over", "")):
-        if job["fresh"]:
-            if probe_id in shelf:
-                shelf.quarantine(probe_id)  # kept: what is recorded now takes its place
-        elif shelf.load_if_sound(probe_id) is not None:
+        stored = None if job["fresh"] else shelf.load_if_sound(probe_id)
+        if stored is not None and (not stored.facts.within or stored.facts.within >= job["seconds"]):
             return {"folder": probe_id, "reused": True}
+        if probe_id in shelf:
+            shelf.quarantine(probe_id)  # kept: what is recorded now takes its place
         recorded = loop.record(made, job["steps"], job["blocks"], reporter(job, tell), ramped=job["ramped"])
         result = loop.cell(made, recorded, **asked(job, "factory", "depth", "lr", "seed", "steps", "change"))
+        if _wanted(job["train"], result):
+            result = onward.trained(
+                made, result, reporter(job, tell), updates=SIDE_BY_SIDE * (job["train"] in ("passing", "always")),
+                until=job["until"], within=job["seconds"],
+            )  # fmt: skip
         where = {"stabkit": __version__, "torch": torch.__version__, "wall_seconds": round(time.monotonic() - begin, 3)}
         shelf.commit(probe_id, probed.to_files(result, where))
     return {"folder": probe_id, "reused": False}
+
+
+def _wanted(train: str, cell: ModelCell) -> bool:
+    """Whether a cell is trained on: one that is `undecided`, a change with which it is `passing`, or `always`."""
+    if train == "no" or cell.facts.steps != UPDATES or known(cell) is None or cell.facts.broke is not None:
+        return False
+    said = decided(cell)
+    if train == "undecided":
+        return not looks.stops(said)
+    return train == "always" or said.probability is None or said.probability >= 0.5
 
 
 def answered(job: Job, log: Path, work: Callable[[Callable[..., Any]], dict[str, Any]]) -> tuple[str, str]:

@@ -2,8 +2,7 @@
 learnt and that generalises.
 
     tokens   sentences of one of `topics` topics each: a chain over its own words, after each of which come FOLLOW
-             others, with probabilities CHANCES. With one topic nothing can be learnt but the order: a training that is
-             to show an outcome has that one. A decoder guesses the next token; a model that sees what comes guesses
+             others, with probabilities CHANCES. A decoder guesses the next token; a model that sees what comes guesses
              hidden ones, every fourth or so, from those around
     images   noise around a mean a class: guess the class
 
@@ -24,8 +23,6 @@ from numpy.typing import NDArray
 from stabkit.streams import stream
 
 WORDS, TOPICS, CHANCES = 64, 8, (0.55, 0.25, 0.15, 0.05)
-ONE_TOPIC = 1
-"""Of a training that is to show an outcome: whoever knows the topic alone has learnt much, but not to train deep."""
 FOLLOW = len(CHANCES)
 MARKS = 4
 """The lowest ids of a vocabulary, which often mean padding or an end: not used where there are enough others."""
@@ -35,9 +32,7 @@ NOISE = 6.0
 """Standard deviation around a class' mean, whose entries have 1."""
 
 
-def described(topics: int) -> str:
-    """`8 topics of 8 words`."""
-    return f"{topics} topics of {WORDS // topics} words" if topics > 1 else f"a chain of {WORDS} words"
+DESCRIBED = f"{TOPICS} topics of {WORDS // TOPICS} words"
 
 
 @dataclass(frozen=True)
@@ -46,7 +41,6 @@ class Words:
 
     vocabulary: int
     seed: int
-    topics: int = TOPICS
 
     @cached_property
     def ids(self) -> NDArray[np.int64]:
@@ -69,7 +63,7 @@ class Words:
         count = len(self.ids)
         random = stream(self.seed, "learnable chain")
         chain = np.zeros((count, count))
-        for topic in np.array_split(np.arange(count), max(1, min(self.topics, count // FOLLOW))):
+        for topic in np.array_split(np.arange(count), max(1, min(TOPICS, count // FOLLOW))):
             for word in topic:
                 following = random.choice(topic, min(FOLLOW, len(topic)), replace=False)
                 chain[word, following] = CHANCES[: len(following)]
@@ -79,7 +73,7 @@ class Words:
     @cached_property
     def often(self) -> NDArray[np.float64]:
         """(words,) how often each comes; low topics come oftener than high ones."""
-        topics = np.arange(len(self.ids)) * max(1, min(self.topics, len(self.ids) // FOLLOW)) // max(1, len(self.ids))
+        topics = np.arange(len(self.ids)) * max(1, min(TOPICS, len(self.ids) // FOLLOW)) // max(1, len(self.ids))
         share = 1.0 / (topics + 2.0)
         for _ in range(500):
             share = 0.5 * (share + share @ self.after)

@@ -19,8 +19,8 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections import deque
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,6 +44,8 @@ from stabkit.own.chain.gradients import (
 from stabkit.own.chain.reader import Reader, lost, masks
 from stabkit.own.factory import one_line
 from stabkit.own.probe.built_model import BuiltModel
+from stabkit.own.probe.level import Targets
+from stabkit.own.probe.onward import Kept
 from stabkit.own.probe.schedule import Peak, Ramp, Rates, Schedule, ramp, rates_of
 from stabkit.own.sublayers import reading, run
 from stabkit.own.sublayers.anatomy import and_more
@@ -52,7 +54,6 @@ from stabkit.own.sublayers.reading import ResidualStream, States, logits
 from stabkit.results.own.cell import Broke, Facts, ModelCell, Sublayer
 from stabkit.results.own.guess import Guess
 from stabkit.results.own.measured import EVERY, RAMP
-from stabkit.results.own.outcome import LAST, LEAST, ends_at, recent
 from stabkit.results.records import Recorder, Table
 
 
@@ -81,6 +82,10 @@ class ProbeRecord:
     """The update that is first made at it; 0 for the first of all."""
     drawn: float
     """How large matrices were drawn."""
+    frequencies: float | None
+    """The loss of who knows nothing of the input; None where that is not known."""
+    regression: bool
+    """Whether that is the best constant's."""
     notes: tuple[str, ...] = ()
 
 
@@ -119,21 +124,22 @@ def record(
     ramped: bool = False,
 ) -> ProbeRecord:
     """`steps` updates of the model, recorded; with `ramped` also those of the ramp, which a forecast needs, where
-    each has a batch of its own and there is a rate to raise. It ends early where the loss is not finite, and where a
-    training that is to show an outcome has shown it (`results/own/outcome.py`). `tell(step, loss)`."""
+    each has a batch of its own and there is a rate to raise; afterwards the model stands where it stood before the
+    ramp. It ends early where the loss is not finite. `tell(step, loss)`."""
     with run.untouched(made.model):
         stream = reading.found(made.model, made.call, pattern)
     training = _Training(made, stream, tell)
     drawn = usual_size(p for own in stream.sublayers for p in training.groups[own.name])
     usual, beyond = Recorder(), Recorder()
-    if steps >= LEAST:
-        training.until = ends_at(made.objective.frequencies, made.objective.entropy)
     finite = training.update(usual, 0, steps, readings(steps), made.schedule)
+    kept = Kept(made) if ramped and finite else None
     peak = made.schedule.ahead(made.optimizers, training.rates)
-    if ramped and finite and made.fresh and peak.rate > 0:
+    if kept is not None and made.fresh and peak.rate > 0:
         training.climb(beyond, steps, peak)
     unreached, share = _unreached(made.model, stream, training.groups, training.reached)
     reader = training.reader
+    if kept is not None:
+        kept.put_back()
     return ProbeRecord(
         records={
             f"{phase}{name}": table
@@ -153,6 +159,8 @@ def record(
         rate=peak.rate,
         warmup=peak.update,
         drawn=drawn,
+        frequencies=made.objective.frequencies if training.targets is None else training.targets.level,
+        regression=training.targets is not None and training.targets.regression,
         notes=training.notes,
     )
 
@@ -172,10 +180,9 @@ class _Training:
         self.rates: list[Rates] = []
         """Of every update, and of the one to come."""
         self.notes: tuple[str, ...] = ()
-        self.until: float | None = None
-        """The loss at which enough is seen; None: all updates are made."""
+        self.targets = Targets() if made.objective.frequencies is None else None
+        """What the user's loss is called with."""
         self._taken, self._loss = 0, math.nan
-        self._recent: deque[float] = deque(maxlen=LAST)
 
     def climb(self, recorder: Recorder, step: int, peak: Peak) -> None:
         """The ramp, recorded from this step on. What the user's code raises on it because numbers grow large
@@ -214,9 +221,6 @@ class _Training:
                 finite = self._gradient(recorder, step, read, scores_only=scores_only)
                 if step == last or not finite:
                     return finite
-                if self._enough() and step + 1 < last:  # one more update, after which all is read
-                    last, read = step + 1, read | {step + 1}
-                    self.weights.hold()
                 for optimizer in made.optimizers:
                     optimizer.step()
                 schedule.step()
@@ -227,11 +231,6 @@ class _Training:
             for handle in handles:
                 handle.remove()
         return True
-
-    def _enough(self) -> bool:
-        self._recent.append(self._loss)
-        full = len(self._recent) == LAST
-        return full and self.until is not None and recent(list(self._recent)) <= self.until
 
     def _gradient(self, recorder: Recorder, step: int, read: frozenset[int], *, scores_only: bool) -> bool:
         """Everything at θ_step, and the gradient of the update that comes next; whether its loss is finite."""
@@ -248,8 +247,11 @@ class _Training:
         for optimizer in made.optimizers:
             optimizer.zero_grad(set_to_none=True)
         self._taken = 0
-        loss = made.objective.at(made.model, step + 1)
+        with self.targets or nullcontext():
+            loss = made.objective.at(made.model, step + 1)
         self._loss = float(loss.detach())
+        if self.targets is not None:
+            self.targets.ended(self._loss)
         loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
         recorder.add("loss", step, ("train",), [self._loss])
         self.rates.append(rates_of(made.optimizers))
@@ -292,10 +294,14 @@ class _Training:
 def cell(made: BuiltModel, recorded: ProbeRecord, **asked: Any) -> ModelCell:
     """What was recorded, as results know it; `asked`: factory, depth, lr, seed, steps and change."""
     fields = (
-        (recorded, "sublayers width tokens batch broke rate guess dtype unreached unreached_share warmup drawn"),
+        (
+            recorded,
+            "sublayers width tokens batch broke rate guess dtype unreached unreached_share warmup drawn frequencies "
+            "regression",
+        ),
         (recorded.stream, "how normed unregistered bounded"),
         (made, "start fresh changed factors normed_sums"),
-        (made.objective, "frequencies entropy"),
+        (made.objective, "entropy"),
     )
     facts = Facts(
         **asked,

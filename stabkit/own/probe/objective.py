@@ -24,7 +24,7 @@ from torch import nn
 
 from stabkit.errors import UsageError
 from stabkit.own.factory import one_line
-from stabkit.own.probe.learnable import ONE_TOPIC, TOPICS, Pictures, Words, classified, masked, next_token
+from stabkit.own.probe.learnable import Pictures, Words, classified, masked, next_token
 from stabkit.own.sublayers import run
 from stabkit.own.sublayers.reading import logits
 
@@ -51,7 +51,7 @@ class Objective:
     frequencies: float | None = None
     """The loss of who knows how often each answer comes and nothing else (nats), where that is known."""
     entropy: float | None = None
-    """The loss of who knows all that can be learnt (nats), where that is known and an outcome is asked for."""
+    """The loss of who knows all that can be learnt (nats), where that is known."""
     batches: Callable[[], int] = lambda: 0
     """How many there are, of an iterable that has ended; 0: as many as steps."""
 
@@ -107,10 +107,10 @@ def _of_batches(loss: Callable[..., torch.Tensor], batches: Iterable[Any], name:
     )
 
 
-def default_loss(model: nn.Module, seed: int, topics: int = TOPICS) -> Objective:
+def default_loss(model: nn.Module, seed: int) -> Objective:
     """Something to learn (`learnable.py`); raises UsageError where the model takes neither tokens nor images."""
     tried: list[str] = []
-    for make in _candidates(model, seed, topics):
+    for make in _candidates(model, seed):
         try:
             candidate = make()
             with _in_passing(model):
@@ -123,11 +123,11 @@ def default_loss(model: nn.Module, seed: int, topics: int = TOPICS) -> Objective
     raise UsageError(f"the model takes neither tokens nor images alone{why}; {GIVE_LOSS}")
 
 
-def _candidates(model: nn.Module, seed: int, topics: int) -> Iterator[Callable[[], Objective]]:
+def _candidates(model: nn.Module, seed: int) -> Iterator[Callable[[], Objective]]:
     device = next(p.device for p in model.parameters())
     kinds = [lambda: _images(model, seed, device)]
     if (vocabulary := _vocabulary(model)) is not None:
-        kinds = [lambda shape=shape: _tokens(model, Words(vocabulary, seed, topics), shape, device) for shape in TOKENS]  # type: ignore[misc]
+        kinds = [lambda shape=shape: _tokens(model, Words(vocabulary, seed), shape, device) for shape in TOKENS]  # type: ignore[misc]
     yield from kinds
 
 
@@ -138,7 +138,7 @@ def _tokens(model: nn.Module, words: Words, shape: tuple[int, int], device: torc
         at=lambda model, step: kind(lambda given: _scores(model(given)), words, shape, step, device),
         fresh=True,
         frequencies=words.frequencies,
-        entropy=words.entropy if kind is next_token and words.topics == ONE_TOPIC else None,
+        entropy=words.entropy if kind is next_token else None,
     )
 
 

@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypedDict
 
 from stabkit.report.json_document import SCHEMA, Document
+from stabkit.results.forecast.logistic import Word
 from stabkit.results.own.cell import Broke, Facts, ModelCell
 from stabkit.results.own.coordinates import CoordinateJson, Coordinates
 from stabkit.results.own.cure import Cure
 from stabkit.results.own.forecast import Healthy, OwnForecastJson
 from stabkit.results.own.judged import Judged
-from stabkit.results.own.outcome import ShortTraining
-from stabkit.results.own.rules import Evidence, LinkVerdict, LinkWord, Word
+from stabkit.results.own.looks import Basis
+from stabkit.results.own.rules import Evidence, LinkVerdict, LinkWord
 from stabkit.results.own.verdict import Verdict as OwnVerdict
 from stabkit.results.transfer import Verdict
 from stabkit.wording import chain
@@ -53,7 +54,7 @@ class LinkJson(TypedDict):
 
     verdict: LinkWord
     certain: bool
-    """Whether a model does not train for certain where this fails; else it is never more than `open`."""
+    """Whether a model does not train for certain where this fails; else its forecast is `undecided` at best."""
     why: str
     level: float
     """Its number at the deepest."""
@@ -74,15 +75,28 @@ class LinkJson(TypedDict):
     """The level among models that train."""
 
 
+class DepthJson(TypedDict):
+    """The word of one depth, of the seed that is least likely to train."""
+
+    depth: int | None
+    word: Word
+    basis: Basis
+    probability: float | None
+    updates: int
+    """That the word rests on."""
+    diverges: bool
+    """Whether a number was lost."""
+    seed: int
+
+
 class RateJson(TypedDict):
     """The verdict at one rate."""
 
     lr: float | None
     """null: the optimiser's own."""
     verdict: Word
+    depths: list[DepthJson]
     forecast: OwnForecastJson
-    trained: ShortTraining | None
-    """What hundreds of updates saw; null after fewer."""
     links: dict[str, LinkJson]
 
 
@@ -104,12 +118,15 @@ class ProbeDocument(Document):
     cures: tuple[Cure, ...]
     """Changes in the order in which they were tried."""
     factory: str
-    depths: list[int]
+    depths: list[DepthJson]
+    """Of the worst rate, the shallowest first."""
     seeds: list[int]
     steps: int
     links: dict[str, LinkJson]
     verdict: Word
-    """What a training at the worst rate has shown; else its forecast, or worse where a link fails."""
+    """The deepest's at the worst rate."""
+    seconds: float
+    """That the command took."""
     rates: list[RateJson]
     found: list[FoundJson]
     notes: list[str]
@@ -123,6 +140,7 @@ def body(
     done: Done[ProbeSpec, ModelCell],
     asked: ProbeRequest,
     path: Path,
+    seconds: float,
     baseline: BaselineJson | None = None,
 ) -> ProbeDocument:
     """That of a probe."""
@@ -138,11 +156,12 @@ def body(
         "forecast": worst.forecast.to_json(),
         "cures": judged.cures,
         "factory": asked.factory,
-        "depths": sorted({c.facts.depth for c in judged.cells if c.facts.depth is not None}),
+        "depths": _depths(worst),
         "seeds": sorted({c.facts.seed for c in judged.cells}),
         "steps": asked.steps,
         "links": _links(worst),
         "verdict": worst.word,
+        "seconds": seconds,
         "rates": [_rate(verdict) for verdict in judged.verdicts],
         "found": anatomy(judged.cells),
         "notes": notes(judged.cells),
@@ -156,10 +175,25 @@ def _rate(verdict: OwnVerdict) -> RateJson:
     return {
         "lr": verdict.lr or None,
         "verdict": verdict.word,
+        "depths": _depths(verdict),
         "forecast": verdict.forecast.to_json(),
-        "trained": verdict.trained,
         "links": _links(verdict),
     }
+
+
+def _depths(verdict: OwnVerdict) -> list[DepthJson]:
+    return [
+        {
+            "depth": own.depth,
+            "word": own.decision.word,
+            "basis": own.decision.basis,
+            "probability": own.decision.probability,
+            "updates": own.decision.updates,
+            "diverges": own.decision.diverges,
+            "seed": own.seed,
+        }
+        for own in verdict.depths
+    ]
 
 
 def _links(verdict: OwnVerdict) -> dict[str, LinkJson]:

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stabkit.figures.model_curves import OWN
+from stabkit.figures.own_losses import LOSSES
 from stabkit.figures.picture import Picture
 from stabkit.report.cards import card
 from stabkit.report.frame import once, page, shell
 from stabkit.results.own.cell import ModelCell
 from stabkit.results.own.forecast import ours
 from stabkit.results.own.judged import Judged
-from stabkit.results.own.measured import RAMP, TOP, UPDATES
-from stabkit.results.own.outcome import ENOUGH, NOTHING
+from stabkit.results.own.measured import RAMP, TOP
 from stabkit.results.own.rules import NAMES, ORDER
 from stabkit.wording.anatomy import anatomy, notes
-from stabkit.wording.links import answer, cures, in_short, probability, rates
+from stabkit.wording.links import answer, cures, in_short, rates
 from stabkit.words import listed, plain, scientific, short
 
 if TYPE_CHECKING:
@@ -59,16 +59,8 @@ def render(judged: Judged, done: Done[ProbeSpec, ModelCell], command: str) -> st
         names=NAMES,
         cures=cures(judged),
         fixed=judged.cure is not None,
-        verified=judged.cure is not None and judged.cure.seeds > 1,
-        tried_on=judged.tried_on,
-        unchanged="" if judged.unchanged is None else probability(judged.unchanged),
         untried=judged.untried,
-        wanted=judged.wanted,
         updates=max(cell.facts.steps for cell in judged.cells),
-        long=max(cell.facts.steps for cell in judged.cells) > UPDATES,
-        trained=worst.trained is not None,
-        nothing=NOTHING,
-        enough=ENOUGH,
         deepest=worst.forecast.depth,
         runs=ours().runs,
         judged=sum(record.n for record in ours().records),
@@ -76,7 +68,7 @@ def render(judged: Judged, done: Done[ProbeSpec, ModelCell], command: str) -> st
         top=f"{TOP:g}",
         cards=[
             card(figure, frame, judged)
-            for figure in _worst_first(judged)
+            for figure in (LOSSES, *_worst_first(judged))
             for frame in (figure.select(judged),)
             if not (figure.optional and frame.empty)
         ],

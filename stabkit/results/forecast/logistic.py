@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,10 +22,13 @@ from numpy.typing import NDArray
 from stabkit.errors import StoreError
 from stabkit.spec import canonical
 
-Word = Literal["likely trains", "likely stuck", "open", "out of range"]
-"""`likely stuck` stands for stuck and diverged together."""
+Word = Literal["trains", "probably trains", "undecided", "probably fails", "fails"]
+"""From the best to the worst; `fails` stands for stuck and diverged together."""
+WORDS: tuple[Word, ...] = get_args(Word)
 LIKELY, UNLIKELY = 0.9, 0.1
-"""Probabilities from which on a forecast is firm; between them it is open."""
+"""Probabilities from which on a word is firm."""
+PROBABLY = 0.65
+"""… and from which on it is probable; below and down to its complement nothing is decided."""
 DIGITS = 3
 ROUNDED = 10.0**-DIGITS
 """A setting of the corpus itself lies beyond its own rounded place by no more."""
@@ -68,10 +71,12 @@ def numbers(seen: Sequence[tuple[Seen, At]], links: Sequence[Link[Seen, At]]) ->
 
 
 def word(p: float | None) -> Word:
-    """What is said of a probability that it trains; None: no number can be given."""
-    if p is None:
-        return "out of range"
-    return "likely trains" if p >= LIKELY else "likely stuck" if p <= UNLIKELY else "open"
+    """What is said of a probability that it trains; None, where no number can be given, decides nothing."""
+    if p is None or 1 - PROBABLY < p < PROBABLY:
+        return "undecided"
+    if p > 0.5:
+        return "trains" if p >= LIKELY else "probably trains"
+    return "fails" if p <= UNLIKELY else "probably fails"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """What a probe of a user's model had said before, as a small file to commit, and what has become worse since.
 
-    worse   a link that fails and did not; a model that is likely stuck and was not; a forecast that is no longer given;
+    worse   a link that fails and did not; a model that fails and did not; a forecast that is no longer given;
             or a probability that fell by DROP or more, and by more than the file's own seeds lie apart
 
 A probe is a function of the model, its data and the seeds, to the bit on one machine: what differs comes from a change.
@@ -18,11 +18,17 @@ from typing import Any
 
 from stabkit.errors import UsageError
 from stabkit.results import typed
+from stabkit.results.forecast.logistic import WORDS, Word
 from stabkit.results.own.judged import Judged
-from stabkit.results.own.rules import FIRM, STUCK, Word
 from stabkit.words import scientific
 
-SCHEMA = "stabkit-baseline/1"
+SCHEMA = "stabkit-baseline/2"
+BEFORE = "stabkit-baseline/1"
+OLDER: Mapping[str, Word] = {
+    "likely trains": "trains", "open": "undecided", "out of range": "undecided", "likely stuck": "fails",
+    "stuck": "fails",
+}  # fmt: skip
+"""The words of 1.1.0."""
 REPORTED_LINKS = {
     "gradient": "gradient ratio",
     "scores": "information in the logits",
@@ -79,7 +85,7 @@ def of(judged: Judged, factory: str, depths: Sequence[int | None], seeds: Sequen
                 lr=verdict.lr or None,
                 rate=_finite(next(cell.facts.rate for cell in judged.cells if cell.facts.lr == verdict.lr)),
                 verdict=verdict.word,
-                probability=None if verdict.forecast.probability is None else round(verdict.forecast.probability, 4),
+                probability=None if (p := verdict.decision.probability) is None else round(p, 4),
                 apart=round(_apart(judged.of_seeds(verdict.lr)), 4),
                 failing=tuple(verdict.failing),
                 levels={name: _finite(link.level) for name, link in verdict.links.items() if name in REPORTED_LINKS},
@@ -108,7 +114,10 @@ def read(path: Path) -> Baseline:
     except (OSError, ValueError) as error:
         raise UsageError(f"--baseline {path} cannot be read ({error}); --update-baseline writes it") from error
     try:
-        if body.pop("schema") != SCHEMA:
+        if (schema := body.pop("schema")) == BEFORE:
+            for rate in body["rates"]:
+                rate["verdict"] = OLDER.get(rate["verdict"], rate["verdict"])
+        elif schema != SCHEMA:
             raise ValueError(SCHEMA)
         return typed.read(Baseline, body)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -140,7 +149,7 @@ def worse(before: Baseline, now: Baseline) -> list[str]:
 
 
 def steady(before: Baseline, now: Baseline) -> str:
-    """Of a probe that is no worse: `likely trains (0.96 before, 0.97 now)`, a rate after the other."""
+    """Of a probe that is no worse: `trains (0.96 before, 0.97 now)`, a rate after the other."""
     known = {rate.lr: rate for rate in before.rates}
     return "; ".join(_beside(known[rate.lr], rate) for rate in now.rates)
 
@@ -161,8 +170,8 @@ def _worse(before: RateBaseline, now: RateBaseline) -> list[str]:
     at = "" if now.lr is None else f"at {scientific(now.lr, 6)} "
     found = []
     was, is_ = before.probability, now.probability
-    later = FIRM.index(now.verdict) > FIRM.index(before.verdict)
-    if was is not None and is_ is not None and now.verdict not in STUCK:
+    later = WORDS.index(now.verdict) > WORDS.index(before.verdict)
+    if was is not None and is_ is not None and now.verdict != "fails":
         later = was - is_ >= max(DROP, before.apart)
     if later:
         found.append(_beside(before, now))

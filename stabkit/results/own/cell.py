@@ -112,7 +112,12 @@ class Facts:
     warmup: int = 0
     """Updates until the rate is at its highest."""
     frequencies: float | None = None
-    """The loss of who knows how often each answer comes and nothing else, nats; None where that is not known."""
+    """The loss of who knows how often each answer comes and nothing else, nats; of a regression that of the best
+    constant; None where that is not known."""
+    regression: bool = False
+    """Whether the loss is a mean squared error."""
+    within: float = 0.0
+    """Seconds after which a training ended that nothing else had ended; 0 of all others."""
     entropy: float | None = None
     """The loss of who knows all that can be learnt, nats; None where that is not known."""
 

@@ -37,15 +37,16 @@ from stabkit.results.forecast.logistic import (
     word,
 )
 from stabkit.results.own.cell import Facts, ModelCell
+from stabkit.results.own.looks import Looks
 from stabkit.results.own.measured import SILENT, TOP, UPDATES, OwnMeasured, measured
 
-SCHEMA = "stabkit-own-forecast/1"
+SCHEMA = "stabkit-own-forecast/2"
 FILE = Path(__file__).with_name("coefficients.json")
 ONE_BATCH, OPTIMIZER, OTHER = "one batch", "optimizer", "updates"
 NO_SCORES, FEW_SCORES, DRAWN = "no scores", "few scores", "size of matrices"
 """Axes along which a model is out of range before any number is read."""
-UNRAMPED = "deepest"
-"""The axis of a probe whose deepest model has no result: the rate is raised with that one alone."""
+UNRAMPED = "no ramp"
+"""The axis of a probe whose rate was not raised."""
 RATE = "rate"
 """The axis of the rate, over the usual one."""
 LARGE = 2.0
@@ -154,7 +155,7 @@ class OwnForecastJson(TypedDict):
 
     word: Word
     probability: float | None
-    """That it trains, the mean over seeds; null where it is out of range."""
+    """That it trains, of the seed that is least likely to; null where it is out of range."""
     depth: int | None
     """At which it was asked: the deepest."""
     n: int
@@ -174,7 +175,7 @@ class OwnForecast:
     """What the updates and the ramp say of a model."""
 
     probability: float | None
-    """That it trains, the mean over seeds; None where it is out of range."""
+    """That it trains, of the seed that is least likely to; None where it is out of range."""
     depth: int | None
     """At which it was asked: the deepest."""
     record: Record | None
@@ -190,10 +191,10 @@ class OwnForecast:
 
     @property
     def right(self) -> int:
-        """Of the record's models: that did not train where it is likely stuck, else that trained."""
+        """Of the record's models: that did not train where it is said to fail, else that trained."""
         if self.record is None:
             return 0
-        return self.record.n - self.record.trained if self.word == "likely stuck" else self.record.trained
+        return self.record.n - self.record.trained if self.word in ("fails", "probably fails") else self.record.trained
 
     def to_json(self) -> OwnForecastJson:
         """Plain JSON values; `right` of `n` models that were told a probability in `bin`."""
@@ -236,6 +237,8 @@ class OwnCoefficients:
     """How many these are."""
     corpus: str
     runs: int
+    looks: Looks
+    """What a training that the forecast does not decide is ended by."""
 
     def beyond(self, x: Array, at: OwnSetting) -> tuple[str, ...]:
         """Along which axes or links a model is unlike all of the corpus; none where it is like one of them."""
@@ -273,6 +276,7 @@ def read(data: bytes, path: str) -> OwnCoefficients:
             int(body["trained"]),
             str(body["corpus"]),
             int(body["runs"]),
+            Looks.from_json(body["looks"]),
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise foreign(path, data, error) from error
@@ -289,7 +293,7 @@ def forecast(cells: Sequence[ModelCell], coefficients: OwnCoefficients | None = 
     by = coefficients or ours()
     each = [of_cell(cell, by) for cell in cells]
     beyond = tuple(dict.fromkeys(axis for p, axes in each for axis in axes))
-    p = None if beyond else float(np.mean([p for p, _ in each if p is not None]))
+    p = None if beyond else min(p for p, _ in each if p is not None)
     return OwnForecast(
         probability=p,
         depth=cells[0].facts.depth,

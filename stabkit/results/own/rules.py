@@ -15,9 +15,9 @@ corpus (`studies/own/judge.py`).
               Likewise matrices that no gradient ever arrives at, or that no optimiser can step
     finite    a number that is not
 
-Of several stacks each is judged by itself, and the worst stands for the link. A link that fails ends in `likely stuck`,
+Of several stacks each is judged by itself, and the worst stands for the link. A link that fails ends in `fails`,
 whatever the forecast, but upper branches that weigh nothing: what is left is a shallower model, which may train, and
-the word is `open` at best.
+a forecast of it is `undecided` at best.
 
 A link as judged is a word, the ground that it stands on and the numbers behind it: `wording/chain.py` makes its
 sentence.
@@ -33,7 +33,6 @@ from typing import Literal, TypeVar
 import numpy as np
 
 from stabkit.results.depth_fit import DepthFit, depth_fit, geometric
-from stabkit.results.forecast.logistic import Word as Forecasted
 from stabkit.results.own.cell import Broke, ModelCell
 from stabkit.results.own.forecast import Healthy, ours
 from stabkit.results.own.measured import UPDATES
@@ -120,7 +119,7 @@ class LinkVerdict:
     fit: DepthFit | None = None
     saturated: bool = False
     certain: bool = True
-    """Whether a model does not train for certain where this fails; else it is never more than `open`."""
+    """Whether a model does not train for certain where this fails; else its forecast is `undecided` at best."""
     evidence: tuple[Evidence, ...] = ()
     healthy: Healthy | None = None
     """The level among models that train; None where that is not known."""
@@ -160,13 +159,6 @@ def worst(links: Sequence[LinkVerdict]) -> LinkVerdict:
 
 MOST_UNREACHED = 0.5
 """Of the sub-layers: more with a matrix that no gradient ever arrives at, and the model does not train as it stands."""
-
-Word = Forecasted | Literal["trains", "stuck"]
-"""Of a model: a forecast, or what a training of hundreds of updates saw."""
-FIRM: tuple[Word, ...] = ("trains", "likely trains", "open", "out of range", "likely stuck", "stuck")
-"""From the best to the worst."""
-FINE: tuple[Word, ...] = ("trains", "likely trains")
-STUCK: tuple[Word, ...] = ("likely stuck", "stuck")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -237,12 +229,9 @@ def broken(links: Mapping[str, LinkVerdict]) -> bool:
     return any(link.verdict == "fail" and link.certain for link in links.values())
 
 
-def word(forecast: Forecasted, links: Mapping[str, LinkVerdict]) -> Word:
-    """The forecast's, or worse where a link fails: `likely stuck` where it does for certain, else `open`."""
-    if broken(links):
-        return "likely stuck"
-    fails = any(link.verdict == "fail" for link in links.values())
-    return max(forecast, "open", key=FIRM.index) if fails else forecast
+def doubtful(links: Mapping[str, LinkVerdict]) -> bool:
+    """Whether a link fails that may cost depth alone: what is left is a shallower model, which may train."""
+    return not broken(links) and any(link.verdict == "fail" for link in links.values())
 
 
 def healthy(number: str, value: float, updates: int) -> Healthy | None:

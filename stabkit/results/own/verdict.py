@@ -1,6 +1,7 @@
 """The chain of a user's model, link by link, and what follows for its training.
 
-Whether it trains is a forecast (`forecast.py`). The links explain it: each has a number, the range that models have
+Whether it trains is a forecast (`forecast.py`), or what a training of it showed (`looks.py`), a word a depth. The links
+explain it: each has a number, the range that models have
 that train, and a word of its own. Three can fail, by `rules.py`. Four are shown beside models that train:
 
     update    ‖ΔF‖/‖F‖ after the last update: how far the output is from where it began. It never fails: Pre-LN
@@ -21,19 +22,18 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 
 from stabkit.results.depth_fit import depth_fit, geometric
+from stabkit.results.forecast.logistic import Word
 from stabkit.results.own.cell import ModelCell, last_of_all
-from stabkit.results.own.forecast import RATE, Healthy, OwnForecast, forecast, ours
+from stabkit.results.own.decided import decided, least, numbers
+from stabkit.results.own.forecast import LOST, RATE, Healthy, OwnForecast, forecast, ours
+from stabkit.results.own.looks import Decision
 from stabkit.results.own.measured import loss_fall, ramp_information
-from stabkit.results.own.outcome import ShortTraining, trained
 from stabkit.results.own.rules import (
     LIMITS,
-    CellNumbers,
     Evidence,
     Ground,
     Limits,
     LinkVerdict,
-    StackNumbers,
-    Word,
     broken,
     by_seed,
     deepest,
@@ -41,7 +41,6 @@ from stabkit.results.own.rules import (
     healthy,
     means,
     rules,
-    word,
 )
 
 UPDATE_FULL = 0.9
@@ -50,14 +49,27 @@ apart."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class DepthVerdict:
+    """What becomes of a model at one depth and rate."""
+
+    depth: int | None
+    decision: Decision
+    """Of the seed that is least likely to train."""
+    seed: int
+    """That seed."""
+    seeds: tuple[Decision, ...]
+    """Of every seed that was asked."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Verdict:
-    """The forecast and all links, at one rate."""
+    """The words of all depths, the forecast of the deepest and all links, at one rate."""
 
     lr: float
     """0: the optimiser's own."""
+    depths: tuple[DepthVerdict, ...]
+    """The shallowest first."""
     forecast: OwnForecast
-    trained: ShortTraining | None = None
-    """What hundreds of updates saw."""
     gradient: LinkVerdict
     scores: LinkVerdict
     update: LinkVerdict
@@ -77,27 +89,32 @@ class Verdict:
 
     @property
     def broken(self) -> bool:
-        """Whether one of them fails for certain: none does where a training has shown what becomes of the model."""
-        return self.trained is None and broken(self.links)
+        """Whether one of them fails for certain."""
+        return broken(self.links)
+
+    @property
+    def decision(self) -> Decision:
+        """Of the deepest."""
+        return self.depths[-1].decision
 
     @property
     def word(self) -> Word:
-        """What a training has shown; else the forecast's, or worse where a link fails."""
-        return word(self.forecast.word, self.links) if self.trained is None else self.trained.word
+        return self.decision.word
 
 
 def verdict(cells: Sequence[ModelCell], limits: Limits = LIMITS) -> Verdict:
     """Of all cells at one rate. Beyond the rates of all tested models no number of an update is held against theirs."""
     (lr,) = {cell.facts.lr for cell in cells}
+    links = rules([numbers(cell) for cell in cells], limits)
     whole = Verdict(
         lr=lr,
+        depths=depths(cells, links),
         forecast=forecast(deepest(cells)),
-        trained=trained(cells),
         scores=_scores(cells),
         update=_update(cells),
         tokens=_tokens(cells),
         loss=_loss(cells),
-        **rules([numbers(cell) for cell in cells], limits),
+        **links,
     )
     if RATE not in whole.forecast.axes:
         return whole
@@ -105,29 +122,19 @@ def verdict(cells: Sequence[ModelCell], limits: Limits = LIMITS) -> Verdict:
     return replace(whole, **alone)  # type: ignore[arg-type]  # its own links
 
 
-def numbers(cell: ModelCell) -> CellNumbers:
-    """What the rules read of a probed cell."""
-    facts = cell.facts
-    return CellNumbers(
-        depth=cell.depth,
-        seed=facts.seed,
-        stacks={
-            stack: StackNumbers(
-                growth=cell.growth(stack),
-                room=cell.room(stack),
-                dilution=cell.dilution(stack),
-                normed=stack in facts.normed,
-                gradient=cell.gradient_ratio(stack).tolist(),
-            )
-            for stack in cell.stacks
-        },
-        updates=int(cell.records["gradient"].steps[-1]),
-        broke=facts.broke,
-        dtype=facts.dtype,
-        unreached=facts.unreached,
-        unreached_share=facts.unreached_share,
-        unregistered=facts.unregistered,
-    )
+def depths(cells: Sequence[ModelCell], links: Mapping[str, LinkVerdict]) -> tuple[DepthVerdict, ...]:
+    """The word of every depth. The deepest fails too where a link does by its law over all of them, unless a training
+    was seen to learn."""
+    found = []
+    for depth in sorted({cell.depth for cell in cells}):
+        own = [cell for cell in cells if cell.depth == depth]
+        said = [decided(cell) for cell in own]
+        if depth == max(cell.depth for cell in cells) and broken(links):
+            said = [one if one.basis == "seen" else replace(one, word="fails", probability=LOST) for one in said]
+        worst = least(said)
+        at = own[said.index(worst)]
+        found.append(DepthVerdict(depth=at.facts.depth, decision=worst, seed=at.facts.seed, seeds=tuple(said)))
+    return tuple(found)
 
 
 def _update(cells: Sequence[ModelCell]) -> LinkVerdict:

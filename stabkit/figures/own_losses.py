@@ -1,0 +1,126 @@
+"""The picture of `stabkit probe` that stands first: how the loss of every depth goes, and with the changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from stabkit.figures.drawing import style
+from stabkit.figures.drawing.line_ends import End, label_ends
+from stabkit.figures.picture import Note, Picture
+from stabkit.results.own.cell import ModelCell
+from stabkit.results.own.cure import BY_KEY
+from stabkit.results.own.decided import losses
+from stabkit.results.own.judged import Judged
+from stabkit.results.own.looks import TEN
+from stabkit.words import short, updates
+
+COLUMNS = ("run", "kind", "x", "value")
+DEPTH, CHANGE, LEVEL, REFERENCE = "depth", "change", "level", "reference"
+HUE, OTHER, GREY = "#0072B2", "#D55E00", "#767676"
+"""Of the model as it is, the deeper the heavier; of a change; of level and reference."""
+CHANGES = 2
+"""That are drawn, at most."""
+
+
+def _lines(source: Judged) -> Iterator[tuple[str, str, ModelCell]]:
+    """(name, kind, cell): every depth at the worst rate with the seed that its word is of, trained as far as it was."""
+    longer = {cell.depth: cell for key, cell in source.beside if not key}
+    for own in source.worst.depths:
+        cells = [cell for cell in source.cells if (cell.facts.depth, cell.facts.lr) == (own.depth, source.worst.lr)]
+        cell = longer.get(own.depth or 0) or next(cell for cell in cells if cell.seed == own.seed)
+        yield f"{own.depth}L" if own.depth else "as it is", DEPTH, cell
+    seen = [key for one in source.cures if one.loss is not None for key in (one.change,) if one.word == "trains"]
+    for key, cell in source.beside:
+        if key in seen[:CHANGES]:
+            yield BY_KEY[key].label, CHANGE, cell
+
+
+def _select(source: Judged) -> pd.DataFrame:
+    """Means of the last TEN losses at every update, of fewer at the first; level and reference at both ends."""
+    rows: list[tuple[str, str, int, float]] = []
+    for name, kind, cell in _lines(source):
+        made = losses(cell)
+        means = [float(np.mean(made[max(0, t - TEN) : t])) for t in range(1, len(made) + 1)]
+        rows += [(name, kind, t, value) for t, value in enumerate(means, 1)]
+    last = max((row[2] for row in rows), default=1)
+    facts = max(source.cells, key=lambda cell: cell.depth).facts
+    known = "the best constant" if facts.regression else "frequencies alone"
+    for name, kind, value in ((known, LEVEL, facts.frequencies), ("all that can be learnt", REFERENCE, facts.entropy)):
+        rows += [(name, kind, t, value) for t in (1, last) if value is not None]
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def _draw(frame: pd.DataFrame) -> Figure | None:
+    """None where no number is left."""
+    finite = frame[np.isfinite(frame["value"])]
+    own = finite[finite["kind"].isin((DEPTH, CHANGE))]
+    if own.empty:
+        return None
+    figure, (panel,) = style.panels(1, 1, 3.2, right=1.6)
+    names = own[own["kind"] == DEPTH]["run"].unique().tolist()
+    ends: list[End] = []
+    for name, rows in finite.groupby("run", sort=False):
+        kind = str(rows["kind"].iloc[0])
+        ink = OTHER if kind == CHANGE else HUE if kind == DEPTH else GREY
+        width = 1.0 + 1.4 * (names.index(name) + 1) / len(names) if kind == DEPTH else 1.8 if kind == CHANGE else 1.0
+        dash = {LEVEL: "--", REFERENCE: ":"}.get(kind, "-")
+        (line,) = panel.plot(rows["x"], rows["value"], color=ink, linewidth=width, linestyle=dash)
+        style.mark(line, "", str(name), x="update")
+        ends.append((float(rows["value"].iloc[-1]), str(name), ink, ""))
+    lines = finite[finite["kind"].isin((LEVEL, REFERENCE))]["value"].tolist()
+    low, high = min([*own["value"], *lines]), max([*lines, *own.groupby("run")["value"].first()])
+    panel.set_ylim(low - 0.05 * (high - low), high + 0.15 * (high - low))  # what diverges leaves the panel
+    panel.set_xlabel("updates")
+    panel.set_ylabel("training loss, mean of ten")
+    label_ends(panel, ends, 0.075)
+    return figure
+
+
+def _title(source: Judged) -> str:
+    """`Loss: 3.16 at 24 layers after 150 updates, 1.31 with DeepNorm in place of Post-LN`."""
+    frame = _select(source)
+    own = frame[frame["kind"] == DEPTH]
+    name = str(own["run"].iloc[-1])
+    rows = own[own["run"] == name]
+    said = f"Loss: {short(float(rows['value'].iloc[-1]))} at {name} after {updates(len(rows))}"
+    change = frame[frame["kind"] == CHANGE]
+    if change.empty:
+        return said
+    first = str(change["run"].iloc[0])
+    return f"{said}, {short(float(change[change['run'] == first]['value'].iloc[-1]))} with {first}"
+
+
+def _alt(frame: pd.DataFrame) -> str:
+    parts = [
+        f"{name} ends at {short(float(rows['value'].iloc[-1]))} after {updates(int(rows['x'].max()))}"
+        for name, rows in frame[frame["kind"].isin((DEPTH, CHANGE))].groupby("run", sort=False)
+    ]
+    return f"Training loss against updates: {'; '.join(parts)}."
+
+
+LOSSES: Picture[Judged] = Picture(
+    name="own_losses",
+    short="Losses",
+    caption=(
+        f"Training loss, each update on a batch of its own: the mean of the last {TEN}. Dashed: what knowing nothing "
+        "of the input costs; dotted: what knowing all that can be learnt costs, where that is known. All lines saw the "
+        "same batches."
+    ),
+    see="a model that trains falls below the dashed line",
+    read=(
+        Note(
+            "A line that ends early had its word by then. Changes are trained beside the deepest model that fails, "
+            "as far as it."
+        ),
+    ),
+    columns=COLUMNS,
+    value="value",
+    select=_select,
+    draw=_draw,
+    title=_title,
+    alt=_alt,
+)

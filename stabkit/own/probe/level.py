@@ -1,0 +1,90 @@
+"""What a loss costs who knows nothing of its input, by the targets that it is called with.
+
+Seen are `cross_entropy`, `nll_loss` and `mse_loss` of `torch.nn.functional`, whoever calls them:
+
+    classes   −Σ f·ln f of the frequencies f of all labels seen: the loss of who knows frequencies alone
+    numbers   the mean over an answer's places of their variance over all answers: the loss of the best constant
+
+Only where a loss is one such call and nothing else: its value is the call's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.nn import functional
+from torch.overrides import TorchFunctionMode
+
+ALIKE = 1e-3
+"""How far a loss may lie from the call's value, over it."""
+CLASSES: tuple[Callable[..., Any], ...] = (functional.cross_entropy, functional.nll_loss)
+
+
+class Targets(TorchFunctionMode):
+    """Around the calls of a loss; `level` afterwards."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._seen: list[tuple[bool, torch.Tensor, float]] = []
+        self._counts: torch.Tensor | None = None
+        self._numbers: list[torch.Tensor] = []
+        self._plain = True
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        returned = func(*args, **kwargs)
+        if func in CLASSES or func is functional.mse_loss:
+            target = args[1] if len(args) > 1 else kwargs.get("target")
+            if isinstance(target, torch.Tensor) and isinstance(returned, torch.Tensor) and returned.numel() == 1:
+                ignored = kwargs.get("ignore_index", -100)
+                kept = target.detach() if target.is_floating_point() else target.detach()[target != ignored]
+                self._seen.append((func in CLASSES, kept, float(returned.detach())))
+        return returned
+
+    def ended(self, loss: float) -> None:
+        """A loss is over: what it was called with counts if it is all that it is."""
+        seen, self._seen = self._seen, []
+        if len(seen) != 1 or abs(seen[0][2] - loss) > ALIKE * abs(loss):
+            self._plain = False
+            return
+        classes, target, _ = seen[0]
+        if classes and not target.is_floating_point():
+            counts = torch.bincount(target.flatten().cpu())
+            size = max(len(counts), 0 if self._counts is None else len(self._counts))
+            whole = torch.zeros(size, dtype=torch.long)
+            for part in (counts, self._counts):
+                if part is not None:
+                    whole[: len(part)] += part
+            self._counts = whole
+        elif not classes:
+            self._numbers.append(target.double().cpu())
+        else:
+            self._plain = False
+
+    @property
+    def regression(self) -> bool:
+        return bool(self._numbers)
+
+    @property
+    def level(self) -> float | None:
+        """None where a loss was something else, or too little was seen."""
+        if not self._plain or (self._counts is None) == (not self._numbers):
+            return None
+        if self._counts is not None:
+            return entropy(self._counts.tolist())
+        shapes = {tuple(part.shape[1:]) for part in self._numbers}
+        together = torch.cat([part.flatten(1) if part.dim() > 1 else part[:, None] for part in self._numbers]) if (
+            len(shapes) == 1 and all(part.dim() for part in self._numbers)
+        ) else torch.cat([part.flatten() for part in self._numbers])[:, None]  # fmt: skip
+        return float(together.var(dim=0).mean()) if len(together) > 1 else None
+
+
+def entropy(counts: list[int]) -> float:
+    """Of the frequencies of so many of each, nats; what few cannot show is added, (K − 1)/2n (Miller and Madow)."""
+    n, there = sum(counts), [count for count in counts if count]
+    if not n:
+        return math.nan
+    return -sum(c / n * math.log(c / n) for c in there) + (len(there) - 1) / (2 * n)

@@ -1,0 +1,99 @@
+"""A probed model trained on from where it stood before its rate was raised, until its loss says what becomes of it.
+
+`Kept` holds weights, buffers, what optimisers and schedulers remember and the state of chance. What lies elsewhere, a
+counter in the user's own code, is not put back.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import random
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from stabkit.own.probe.built_model import BuiltModel
+from stabkit.results.own import looks
+from stabkit.results.own.cell import ModelCell
+from stabkit.results.own.decided import known
+from stabkit.results.own.decided import losses as losses_of
+from stabkit.results.own.forecast import ours
+from stabkit.results.records import Recorder
+
+
+class Kept:
+    """Where a training stands, to be put back once."""
+
+    def __init__(self, made: BuiltModel) -> None:
+        tensors = [*made.model.parameters(), *made.model.buffers()]
+        self._made = made
+        self._tensors = [(tensor, tensor.detach().clone()) for tensor in tensors]
+        self._states = [{p: _copied(state) for p, state in own.state.items()} for own in made.optimizers]
+        self._groups = [[{**group, "params": None} for group in own.param_groups] for own in made.optimizers]
+        self._schedules = [copy.deepcopy(own.state_dict()) for own in made.schedule.schedulers]
+        self._chance = torch.get_rng_state(), np.random.get_state(), random.getstate()
+
+    def put_back(self) -> None:
+        """As it was."""
+        with torch.no_grad():
+            for tensor, value in self._tensors:
+                tensor.copy_(value)
+        for optimizer, state, groups in zip(self._made.optimizers, self._states, self._groups, strict=True):
+            optimizer.state.clear()
+            optimizer.state.update(state)
+            for group, kept in zip(optimizer.param_groups, groups, strict=True):
+                group.update({name: value for name, value in kept.items() if name != "params"})
+        for scheduler, state in zip(self._made.schedule.schedulers, self._schedules, strict=True):
+            scheduler.load_state_dict(state)
+        torch.set_rng_state(self._chance[0])
+        np.random.set_state(self._chance[1])
+        random.setstate(self._chance[2])
+
+
+def _copied(state: Any) -> Any:
+    """Of what an optimiser remembers of a parameter."""
+    if isinstance(state, dict):
+        return {name: _copied(value) for name, value in state.items()}
+    return state.detach().clone() if isinstance(state, torch.Tensor) else copy.deepcopy(state)
+
+
+def trained(
+    made: BuiltModel,
+    probed: ModelCell,
+    tell: Callable[[int, float], None],
+    *,
+    updates: int = 0,
+    until: float = math.inf,
+    within: float = 0.0,
+) -> ModelCell:
+    """The cell with the losses of further updates: `updates` in all, or, of 0, as many as the rule of `looks` wants;
+    fewer where a loss is no number, or the clock passes `until` (seconds since 1970), `within` seconds of a command."""
+    losses = losses_of(probed)
+    given, rule, recorder = known(probed), ours().looks, Recorder()
+    most, over = updates or looks.LAST, False
+    while len(losses) < most:
+        if over := time.time() > until:
+            break
+        for optimizer in made.optimizers:
+            optimizer.zero_grad(set_to_none=True)
+        loss = made.objective.at(made.model, len(losses) + 1)
+        value = float(loss.detach())
+        recorder.add("trained", len(losses), ("train",), [value])
+        losses.append(value)
+        tell(len(losses), value)
+        if not math.isfinite(value):
+            break
+        loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
+        for optimizer in made.optimizers:
+            optimizer.step()
+        made.schedule.step()
+        if not updates and given is not None and len(losses) % looks.TEN == 0 and len(losses) >= looks.FIRST:
+            if looks.stops(rule.decide(looks.tens(losses), given)):
+                break
+    facts = replace(probed.facts, within=within) if over else probed.facts
+    return replace(probed, facts=facts, records={**probed.records, **recorder.tables()})
