@@ -1,8 +1,8 @@
-"""Are the changes that a probe names worth it? Each on a model of the judging part that is not likely to train.
+"""Are the changes that a probe names worth it? Each on a model of the judging part that fails.
 
-The changes are tried in their order by probes of sixteen updates, then two together; the first that makes the model
-`likely trains` is its cure, and the model is trained with it as the corpus' models were: same batches, seed, updates,
-reference. What a row has tried is not tried again.
+The changes are tried in the order that the broken link gives, MOST at most, as the command does: what passes its
+forecast is trained SIDE_BY_SIDE updates, and the first that is seen to train is named. With it the model is trained as
+the corpus' models were: same batches, seed, updates, reference. What has a row is not tried again.
 """
 
 from __future__ import annotations
@@ -17,15 +17,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from stabkit.results.own.cure import together
-from stabkit.results.own.judged import TRIED
 from stabkit.results.own.measured import UPDATES
-from stabkit.results.own.rules import Word
 from studies.own.corpus import CorpusRow
 from studies.own.design import cases
 from studies.own.judge import judged
 
-COLUMNS = ("number", "case", "word", "p", "cure", "cured_p", "ends", "held_out", "tried")
+COLUMNS = ("number", "case", "word", "cure", "ends", "held_out", "tried")
+MOST = 8
+"""Changes that are tried of one model."""
 
 
 @dataclass(frozen=True)
@@ -35,25 +34,21 @@ class CuredRow:
     number: int
     case: str
     word: str
-    p: float
+    """What the command says of the model as it is."""
     cure: str
-    """Its key; "" where no change made it likely to train."""
-    cured_p: float
+    """Its key; "" where no change was seen to train."""
     ends: str
     """"" without a cure."""
     held_out: float
-    tried: Mapping[str, tuple[Word, float]]
-    """{change: (word, probability)}; JSON in the file."""
+    tried: Mapping[str, tuple[str, str]]
+    """{change: (word, basis)}; JSON in the file."""
 
 
-def candidates(rows: Sequence[CorpusRow]) -> list[tuple[CorpusRow, str, float]]:
-    """(row, word, probability) of the judging part where the word is one at which changes are tried."""
+def candidates(rows: Sequence[CorpusRow]) -> list[tuple[CorpusRow, str]]:
+    """(row, word) of the judging part's models that fail, where the command says that they do or probably do."""
     counted = judged(rows)
-    return [
-        (row, word, 0.0 if p is None else p)
-        for row, word, p in zip(counted.rows, counted.words, counted.p, strict=True)
-        if word in TRIED
-    ]
+    both = zip(counted.rows, counted.words, strict=True)
+    return [(row, word) for row, word in both if row.fails and word in ("fails", "probably fails")]
 
 
 def read(path: Path) -> dict[int, CuredRow]:
@@ -66,8 +61,8 @@ def read(path: Path) -> dict[int, CuredRow]:
                 **{
                     **own,
                     "number": int(own["number"]),
-                    **{k: float(own[k]) for k in ("p", "cured_p", "held_out")},
-                    "tried": {key: (word, p) for key, (word, p) in json.loads(own["tried"]).items()},
+                    "held_out": float(own["held_out"]),
+                    "tried": {key: tuple(said) for key, said in json.loads(own["tried"]).items()},
                 }  # type: ignore[arg-type]
             )
             for own in csv.DictReader(file)
@@ -80,23 +75,19 @@ def write(path: Path, rows: Mapping[int, CuredRow]) -> None:
         writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
         writer.writeheader()
         for _, row in sorted(rows.items()):
-            numbers = {name: f"{getattr(row, name):.4g}" for name in ("p", "cured_p", "held_out")}
-            tried = {key: (word, round(p, 2)) for key, (word, p) in row.tried.items()}
             kept = {name: getattr(row, name) for name in COLUMNS}
-            writer.writerow({**kept, **numbers, "tried": json.dumps(tried)})
+            writer.writerow({**kept, "held_out": f"{row.held_out:.4g}", "tried": json.dumps(row.tried)})
 
 
 def run(path: Path, rows: Sequence[CorpusRow], data: Path, minutes: float, workers: int = 2) -> None:
     """Try what has no row, as long as the minutes last."""
     done = read(path)
-    known = {number: row.tried for number, row in done.items()}
-    numbers = {number for number, changes in known.items() if not together(changes)}
-    left = iter([one for one in candidates(rows) if one[0].case.number not in numbers])
+    left = iter([one for one in candidates(rows) if one[0].case.number not in done])
     begin = time.monotonic()
     with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
         waiting: set[Future[CuredRow]] = set()
 
-        def more() -> Iterator[tuple[CorpusRow, str, float]]:
+        def more() -> Iterator[tuple[CorpusRow, str]]:
             while len(waiting) < workers and time.monotonic() - begin < 60 * minutes:
                 following = next(left, None)
                 if following is None:
@@ -104,10 +95,8 @@ def run(path: Path, rows: Sequence[CorpusRow], data: Path, minutes: float, worke
                 yield following
 
         while True:
-            for row, said, p in more():
-                waiting.add(
-                    pool.submit(cured, row.case.number, said, p, row.reference, data, known.get(row.case.number))
-                )
+            for row, said in more():
+                waiting.add(pool.submit(cured, row.case.number, said, row.reference, data))
             if not waiting:
                 return
             ended, waiting = wait(waiting, return_when=FIRST_COMPLETED)
@@ -118,39 +107,42 @@ def run(path: Path, rows: Sequence[CorpusRow], data: Path, minutes: float, worke
                 print(f"{len(done)} rows: {own.case} {own.word} {own.cure or '-'} {own.ends}", flush=True)
 
 
-def cured(
-    number: int, said: str, p: float, reference: float, data: Path, known: Mapping[str, tuple[Word, float]] | None
-) -> CuredRow:
-    """Of one case; what a worker does. `known`: what its row has tried."""
+def cured(number: int, said: str, reference: float, data: Path) -> CuredRow:
+    """Of one case; what a worker does."""
     import torch
 
-    from stabkit.own.probe import loop
+    from stabkit.own.probe import loop, onward
     from stabkit.own.probe.built_model import make
     from stabkit.own.probe.changes import changed
-    from stabkit.results.own.cure import CHANGES, cure
+    from stabkit.own.probe.job import wanted
+    from stabkit.results.own.cure import SIDE_BY_SIDE, cure, first_tried
+    from stabkit.results.own.verdict import verdict
     from studies.own import training
 
     torch.set_num_threads(1)
     case = next(case for case in cases() if case.number == number)
-    factory = training.factory(case, data)
-    tried = dict(known or {})
+    factory, tried = training.factory(case, data), dict[str, tuple[str, str]]()
     asked: dict[str, Any] = {"factory": case.name, "depth": case.shape.depth, "lr": 0.0, "seed": case.seed}
 
-    def enough(key: str) -> bool:
-        made = changed(make(factory, case.name, case.shape.depth, case.seed, 0.0), key)
-        if made is not None:
-            one = cure([loop.cell(made, loop.record(made, UPDATES, ramped=True), steps=UPDATES, change=key, **asked)])
-            tried[key] = one.word, one.probability or 0.0
-        return made is not None and one.word == "likely trains"
+    def probed(key: str) -> Any:
+        made = make(factory, case.name, case.shape.depth, case.seed, 0.0)
+        if key and (made := changed(made, key)) is None:  # type: ignore[assignment]
+            return None
+        cell = loop.cell(made, loop.record(made, UPDATES, ramped=True), steps=UPDATES, change=key, **asked)
+        going = key and wanted("passing", cell)
+        return onward.trained(made, cell, lambda *told: None, updates=SIDE_BY_SIDE) if going else cell
 
-    single = () if known else tuple(change.key for change in CHANGES)
-    found = next((key for key in single if enough(key)), "")
-    if not found and (pair := together(tried)):
-        found = pair if enough(pair) else ""
-    if not found:
-        return CuredRow(number, case.name, said, p, "", 0.0, "", 0.0, tried)
-    ended = training.trained(case, data, reference, change=_as_built(found, case.name))
-    return CuredRow(number, case.name, said, p, found, tried[found][1], ended.word, ended.held_out, tried)
+    as_it_is = probed("")
+    for key in first_tried(verdict([as_it_is]), [as_it_is]):
+        if len(tried) == MOST:
+            break
+        if (cell := probed(key)) is not None:
+            one = cure(cell)
+            tried[key] = one.word, one.basis
+            if tried[key] == ("trains", "seen"):
+                ended = training.trained(case, data, reference, change=_as_built(key, case.name))
+                return CuredRow(number, case.name, said, key, ended.word, ended.held_out, tried)
+    return CuredRow(number, case.name, said, "", "", 0.0, tried)
 
 
 def _as_built(key: str, name: str) -> Callable[[Any], Any]:

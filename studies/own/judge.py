@@ -87,6 +87,16 @@ class Counted:
         ends = [one.firm for row, one in zip(self.rows, self.said, strict=True) if row.updates <= LAST]
         return sum(map(int, ends)), len(ends)
 
+    def soon(self, most: int) -> tuple[int, int]:
+        """(of those, decided) after so many updates at most."""
+        firm = [one.updates for one in self.said if one.firm]
+        return sum(1 for updates in firm if updates <= most), len(firm)
+
+    def where(self, holds: Callable[[CorpusRow], bool]) -> Counted:
+        """Of these rows alone."""
+        kept = [one for one in zip(self.rows, self.p, self.said, strict=True) if holds(one[0])]
+        return Counted([row for row, _, _ in kept], [p for _, p, _ in kept], [said_ for _, _, said_ in kept])
+
     @property
     def updates(self) -> float:
         """That a decision took, in the median."""
@@ -121,12 +131,20 @@ class Counted:
         return auc(p, label), *auc_interval(p, label)
 
 
-def judged(rows: Sequence[CorpusRow], by: OwnCoefficients | None = None, *, trained: bool = True) -> Counted:
-    """The judging part's clear rows, by the package's coefficients."""
-    own = part(rows, judge=True)
-    coefficients = by or ours()
+def judged(
+    rows: Sequence[CorpusRow],
+    by: OwnCoefficients | None = None,
+    *,
+    trained: bool = True,
+    reference: bool = True,
+    forecast: bool = True,
+) -> Counted:
+    """The judging part's clear rows, by the package's coefficients; without a `forecast`, a number that was lost is
+    still a number that was lost."""
+    own, coefficients = part(rows, judge=True), by or ours()
     p = [probability(row, coefficients.logistic, coefficients) for row in own]
-    return Counted.of_rows(own, p, coefficients.looks, trained=trained)
+    given = p if forecast else [one if one == 0.0 else None for one in p]
+    return Counted.of_rows(own, given, coefficients.looks, trained=trained, reference=reference)
 
 
 def chosen(rows: Sequence[CorpusRow], *, forecast: bool = True, reference: bool = True) -> Counted:

@@ -8,6 +8,7 @@ command's own function (`judge.py`).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
@@ -37,10 +38,15 @@ def forecasts(rows: Sequence[CorpusRow]) -> dict[int, float | None]:
     return {row.case.number: probability(row, by) for seen, own in folds(rows) for by in (fitted(seen),) for row in own}
 
 
-def fit(rows: Sequence[CorpusRow], given: dict[int, float | None]) -> dict[str, Array]:
-    """The weights of every key on these cases, by the forecasts given; a case without a forecast is left out where one
+def fit(rows: Sequence[CorpusRow], given: dict[int, float | None], keys: Sequence[str] = KEYS) -> dict[str, Array]:
+    """The weights of these keys on these cases, by the forecasts given; a case without a forecast is left out where one
     is needed."""
-    return {key: _fit(rows, given, key) for key in KEYS}
+    return {key: _fit(rows, given, key) for key in keys}
+
+
+@cache  # of a case the same in every fit that it is part of
+def _features(losses: tuple[float, ...], own: Known, counts: range) -> list[Array]:
+    return [looks.features(losses[:count], own) for count in counts]
 
 
 def _fit(rows: Sequence[CorpusRow], given: dict[int, float | None], key: str) -> Array:
@@ -51,7 +57,7 @@ def _fit(rows: Sequence[CorpusRow], given: dict[int, float | None], key: str) ->
         if not counts or ("forecast" in key and p is None):
             continue
         own = Known(p if "forecast" in key else None, row.level, row.reference if "reference" in key else None)
-        x += [looks.features(row.losses[:count], own) for count in counts]
+        x += _features(row.losses, own, counts)
         y += [bool(trains)] * len(counts)
         weight += [WEIGHT / len(counts)] * len(counts)
     each = np.array(x)

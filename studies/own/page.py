@@ -9,19 +9,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stabkit.results.own.cure import AND, BY_KEY
+from stabkit.results.forecast.logistic import WORDS
+from stabkit.results.own.cure import BY_KEY
 from stabkit.results.own.forecast import LINKS, OwnCoefficients, ours
 from stabkit.results.own.measured import RAMP, TOP
 from studies.forecast.scores import auc, auc_interval
 from studies.markdown import table_lines
 from studies.own import lookup
 from studies.own.corpus import CorpusRow
-from studies.own.cured import CuredRow
+from studies.own.cured import MOST, CuredRow
 from studies.own.design import JUDGES
-from studies.own.fit import labels, part, setting
-from studies.own.judge import LEARNT, Counted, baselines, calibration, held_out, judged, late, share
+from studies.own.fit import labels, part
+from studies.own.judge import LEARNT, Counted, baselines, calibration, chosen, held_out, judged, late, share
 
-WORDS = ("likely trains", "open", "likely stuck", "out of range")
 ENDS = ("trains", "unclear", "stuck", "diverged")
 LINKS_OF_WATCH = ("gradient", "step", "stream", "loss", "level", "jump", "finite", "start")
 
@@ -44,22 +44,20 @@ class Asked:
         return self.value >= self.asked
 
 
-def asked(counted: Counted) -> list[Asked]:
-    """What the verdict is to reach on the judging part."""
-    right, told = counted.stuck_right
-    firm, soft = counted.found
-    good, trains = counted.trains_right
+def asked(counted: Counted, quick: Counted) -> list[Asked]:
+    """What the command is to reach on the judging part: with trainings, and by its forecast alone."""
+    right, told = counted.right("fails")
+    good, trains = counted.right("trains")
+    firm, within = counted.within
     return [
-        Asked("`likely stuck` comes true", 0.93, right, told),
-        Asked("failures told `likely stuck` or `open`", 0.9, soft, counted.failing),
-        Asked("failures told `likely stuck`", 0.75, firm, counted.failing),
-        Asked("`likely trains` comes true", 0.93, good, trains),
-        Asked("models told a firm word", 0.7, counted.decided, len(counted.rows)),
+        Asked("decided, of what ends within 300 updates", 0.9, firm, within),
+        Asked("`trains` comes true", 0.96, good, trains),
+        Asked("`fails` comes true", 0.96, right, told),
+        Asked("updates of a decision, in the median: 60 at most", 0.5, *counted.soon(60)),
+        Asked("`--quick`, decided, of all (1.1.0: 0.54)", 0.53, quick.decided, len(quick.rows)),
+        Asked("`--quick`, `trains` comes true (1.1.0: 0.92)", 0.92, *quick.right("trains")),
+        Asked("`--quick`, `fails` comes true (1.1.0: 1.00)", 0.96, *quick.right("fails")),
     ]
-
-
-AREA = 0.93
-"""Asked of the area under the curve."""
 
 
 def page(
@@ -69,9 +67,19 @@ def page(
     by: OwnCoefficients | None = None,
 ) -> str:
     """The whole page."""
-    counted = judged(rows, by)
-    return "\n".join([*_head(rows), *_words(counted, rows), *_compared(counted, rows, before), *_groups(rows),
-                      *_cures(cured, rows), *_alarms(rows), *_wrong(counted), *_again()]) + "\n"  # fmt: skip
+    counted, quick = judged(rows, by), judged(rows, by, trained=False)
+    parts = (
+        _head(rows),
+        _words(counted, quick, rows),
+        _rules(rows, by),
+        _compared(quick, rows, before),
+        _groups(rows),
+        _cures(cured, rows),
+        _alarms(rows),
+        _wrong(counted),
+        _again(),
+    )
+    return "\n".join(line for part in parts for line in part) + "\n"
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> Iterator[str]:
@@ -100,82 +108,88 @@ def _head(rows: Sequence[CorpusRow]) -> Iterator[str]:
     )
     yield ""
     yield (
-        "The words are counted by the rules that the command itself calls (`stabkit/results/own/rules.py`). A row is "
+        "The words are said by the function that the command itself calls (`stabkit/results/own/decided.py`). A row is "
         "of one depth, so that its stream has no law in depth: it fails by its head-room or its upper branches alone."
     )
     yield ""
-    judge = sum(row.case.judge for row in rows)
+    judge = [row for row in rows if row.case.judge]
+    regressed = sum(row.case.regression for row in judge)
     yield (
-        f"Links and weights were chosen on the {len(rows) - judge} cases below number {JUDGES}; every number below is "
-        f"of the {judge} from there on. (Seventeen of these had been trained when the three numbers were chosen, by a "
-        "command that reads the others alone. An earlier forecast, of seven numbers and eight updates at three times "
-        "the rate, was fitted on one half of the others and judged on the other half: right with 33 of 34 "
-        "`likely stuck` and 56 of 61 `likely trains`, 95 of 193 decided, area 0.85.)"
+        f"Links, weights and limits were chosen on the {len(rows) - len(judge)} cases below number {JUDGES}; every "
+        f"number below is of the {len(judge)} from there on, {regressed} of them with a loss of regression (the next "
+        "numbers of a series, the noise in an image), of which no training was fitted."
     )
     yield ""
 
 
-def _words(counted: Counted, rows: Sequence[CorpusRow]) -> Iterator[str]:
+def _words(counted: Counted, quick: Counted, rows: Sequence[CorpusRow]) -> Iterator[str]:
     yield "## Words against outcomes"
     yield ""
     unclear = [row for row in rows if row.case.judge and not row.clear]
-    yield from _table(
-        ("the probe says", "trains", "stuck", "diverged", "right"),
-        [
-            (
-                f"`{said}`",
-                *(sum(row.ends == end for row in told) for end in ("trains", "stuck", "diverged")),
-                _right(said, told),
-            )
-            for said in WORDS
-            for told in (counted.of(said),)  # type: ignore[arg-type]  # WORDS are those
-        ],
-    )
+    table = []
+    for word in WORDS:
+        for basis in ("forecast", "seen"):
+            right, told = counted.right(word, basis=basis)
+            of = [
+                row
+                for row, one in zip(counted.rows, counted.said, strict=True)
+                if (one.word, one.basis) == (word, basis)
+            ]
+            ends = (sum(row.ends == end for row in of) for end in ("trains", "stuck", "diverged"))
+            table += [(f"`{word}`, {basis}", *ends, share(right, told) if word != "undecided" else "–")] * bool(told)
+    yield from _table(("the probe says", "trains", "stuck", "diverged", "right"), table)
     yield f"Besides {len(unclear)} models whose outcome is unclear, which count nowhere."
     yield ""
-    area, low, high = counted.auc
     yield from _table(
         ("asked", "at least", "is", ""),
-        [
-            *((one.name, one.asked, share(one.right, one.of), _holds(one.holds)) for one in asked(counted)),
-            ("area under the curve", AREA, f"{area:.2f} ({low:.2f} to {high:.2f})", _holds(area >= AREA)),
-        ],
+        [(one.name, one.asked, share(one.right, one.of), _holds(one.holds)) for one in asked(counted, quick)],
     )
     lost = [row for row in counted.rows if late(row)]
-    rest = [(row, p) for row, p in zip(counted.rows, counted.p, strict=True) if not late(row)]
-    soon = Counted([row for row, _ in rest], [p for _, p in rest])
-    area, low, high = soon.auc
+    wrong = [row for row in counted.of("trains") if row.fails]
     yield (
-        f"{len(lost)} of the {counted.failing} failures had begun to learn (a training loss below {LEARNT:g} of that "
-        "level within the first hundred updates) and lost it later: no look at sixteen updates sees those. Without "
-        f"them `likely trains` comes true in {share(*soon.trains_right)}, `likely stuck` finds "
-        f"{share(soon.found[0], soon.failing)}, and the area is {area:.2f} ({low:.2f} to {high:.2f})."
+        f"{len(lost)} of the {counted.failing} failures had begun to learn (a training loss below {LEARNT:g} of the "
+        f"level within the first hundred updates) and lost it later. Of the {len(wrong)} wrong `trains` "
+        f"{sum(map(late, wrong))} are of these: a training that was stopped as learning is not seen to break."
     )
     yield ""
-    told_open = [row for row in counted.of("open") if row.fails]
-    slow = [row for row in told_open if not late(row) and setting(row).rate < 1]
-    yield (
-        f"Where it is undecided: of the {len(told_open)} failures told `open`, {sum(map(late, told_open))} had begun "
-        f"to learn and lost it, {len(slow)} more are at a rate below the usual one, where stuck means slow, and "
-        f"{len(told_open) - len(slow) - sum(map(late, told_open))} lose their scores only beyond their own rate, or "
-        "have learnt little yet, as models do that train later."
-    )
-    yield ""
-    yield "Said and true, in five bins:"
+    yield "The forecast alone, said and true, in five bins:"
     yield ""
     yield from _table(
         ("probability", "models", "said on average", "trained"),
         [
             (f"{own.low:g} to {own.high:g}", own.n, f"{own.probability:.2f}", f"{own.share:.2f}")
-            for own in calibration(counted)
+            for own in calibration(quick)
         ],
     )
 
 
-def _right(said: str, told: Sequence[CorpusRow]) -> str:
-    if said == "likely stuck":
-        return share(sum(row.fails for row in told), len(told))
-    return share(sum(not row.fails for row in told), len(told)) if said == "likely trains" else "–"
+def _rules(rows: Sequence[CorpusRow], by: OwnCoefficients | None) -> Iterator[str]:
+    yield "## The rule that ends a training, and what less of it gives"
+    yield ""
+    yield (
+        "The same models by the same function, told less. Without a reference, as with a loss of your own, the way is "
+        "measured from the level to 0; without a forecast, as with a regression, the loss alone decides. The last two "
+        "rows are the limits' own: each case below number 420 by fits that have not seen its scheme."
+    )
+    yield ""
+    table = [
+        _ruled(f"{'forecast and ' * forecast}loss{', reference known' * reference}", told)
+        for forecast in (True, False)
+        for reference in (True, False)
+        for told in (judged(rows, by, reference=reference, forecast=forecast),)
+    ]
+    table += [
+        _ruled("of losses of regression", Counted.where(judged(rows, by), lambda row: row.case.regression)),
+        _ruled("cases to choose on, schemes held out", chosen(rows)),
+        _ruled("… the loss alone, no reference", chosen(rows, forecast=False, reference=False)),
+    ]
+    head = ("told", "decided, of what ends within 300", "`trains` right", "`fails` right", "updates, median")
+    yield from _table(head, table)
+
+
+def _ruled(name: str, told: Counted) -> tuple[object, ...]:
+    shares = (share(*told.within), share(*told.right("trains")), share(*told.right("fails")))
+    return name, *shares, "–" if math.isnan(told.updates) else f"{told.updates:g}"
 
 
 def _holds(holds: bool) -> str:
@@ -246,13 +260,14 @@ def _groups(rows: Sequence[CorpusRow]) -> Iterator[str]:
     table = []
     for one in held_out(rows):
         area, low, high = one.counted.auc
-        right, told = one.counted.stuck_right
-        good, trains = one.counted.trains_right
+        right, told = one.counted.right("fails")
+        good, trains = one.counted.right("trains")
         given = f"{area:.2f} ({low:.2f} to {high:.2f})" if not math.isnan(area) else "–"
-        table.append((one.axis, one.group, len(one.counted.rows), one.counted.failing, given,
+        table.append((one.axis, one.group, len(one.counted.rows), one.counted.failing, given, one.counted.decided,
                       f"{right} of {told}", f"{good} of {trains}"))  # fmt: skip
     yield from _table(
-        ("held out", "group", "models", "fail", "area", "`likely stuck` right", "`likely trains` right"), table
+        ("held out", "group", "models", "fail", "area of the forecast", "decided", "`fails` right", "`trains` right"),
+        table,
     )
 
 
@@ -263,54 +278,30 @@ def _cures(cured: Mapping[int, CuredRow], rows: Sequence[CorpusRow]) -> Iterator
         yield "Not yet counted."
         yield ""
         return
+    failing = part(rows, judge=True)
+    failing = [row for row in failing if row.fails]
     named = [row for row in cured.values() if row.cure]
-    clear = [row for row in named if row.ends != "unclear"]
     trains = [row for row in named if row.ends == "trains"]
     yield (
-        f"Of {len(cured)} models of the judging part that are told `likely stuck` or `open`, a change makes "
-        f"{len(named)} `likely trains`. Trained with the first that does, cheapest first, "
-        f"{share(len(trains), len(named))} train ({len(named) - len(clear)} are unclear). Asked: 0.85 of at least 40 "
-        f"models: {_holds(len(named) >= 40 and len(trains) / len(named) >= 0.85)}."
+        f"Of the {len(failing)} models of the judging part that fail, {len(cured)} were tried so far, each with "
+        f"{MOST} changes at most. {share(len(named), len(cured))} of these get one that is seen to train; asked: 0.6 "
+        f"of all that fail: {_holds(len(named) >= 0.6 * len(failing))}. Trained to the end with it, "
+        f"{share(len(trains), len(named))} train; asked: 0.9: {_holds(len(trains) >= 0.9 * len(named))}."
     )
     yield ""
-    ends = {row.case.number: row.ends for row in rows}
-    failing = [row for row in cured.values() if ends[row.number] != "trains"]
-    fixed = [row for row in failing if row.cure and row.ends == "trains"]
-    told = [row for row in failing if row.cure]
-    yield (
-        f"Many of these train without a change. Of the {len(told)} that do not and for which a change is named, "
-        f"{share(len(fixed), len(told))} train with it; of all {len(failing)} that do not, {len(fixed)}."
-    )
-    yield ""
-    before = {row.case.number: row.ends for row in rows}
-    for said in ("likely stuck", "open"):
-        told = [row for row in named if row.word == said]
-        yield (
-            f"Of the {len(told)} of these that were told `{said}`, "
-            f"{sum(before[row.number] == 'trains' for row in told)} train as they are and "
-            f"{sum(row.ends == 'trains' for row in told)} with the change."
-        )
-    yield ""
-    pairs = sorted({row.cure for row in named if AND in row.cure})
-    keys = [key for key in (*BY_KEY, *pairs) if any(row.cure == key for row in named)]
+    keys = [key for key in BY_KEY if any(key in row.tried for row in cured.values())]
     yield from _table(
-        ("change", "named", "trains", "unclear", "stuck or diverged"),
+        ("change", "tried", "seen to train", "trains to the end"),
         [
             (
-                " and ".join(BY_KEY[part].label for part in key.split(AND)),
+                BY_KEY[key].label,
+                sum(key in row.tried for row in cured.values()),
                 sum(row.cure == key for row in named),
-                sum(row.cure == key and row.ends == "trains" for row in named),
-                sum(row.cure == key and row.ends == "unclear" for row in named),
-                sum(row.cure == key and row.ends in ("stuck", "diverged") for row in named),
+                sum(row.cure == key for row in trains),
             )
             for key in keys
         ],
     )
-    tried = {key for row in cured.values() for key in row.tried}
-    never = [change.label for key, change in BY_KEY.items() if key in tried and key not in keys]
-    if never:
-        yield f"Tried and never enough alone: {', '.join(never)}."
-        yield ""
 
 
 def _alarms(rows: Sequence[CorpusRow]) -> Iterator[str]:
@@ -344,14 +335,16 @@ def _first(row: CorpusRow, link: str) -> int | None:
 def _wrong(counted: Counted) -> Iterator[str]:
     yield "## Where it was wrong"
     yield ""
-    table = []
-    for row, p, said in zip(counted.rows, counted.p, counted.words, strict=True):
-        if (said == "likely stuck" and not row.fails) or (said == "likely trains" and row.fails):
+    table = list[tuple[object, ...]]()
+    for row, one in zip(counted.rows, counted.said, strict=True):
+        said = one.word
+        if (said == "fails" and not row.fails) or (said == "trains" and row.fails):
             case = row.case
             way = (row.level - row.held_out) / (row.level - row.reference)
             training = f"{case.optimizer} {case.rate:g}, warm-up {case.warmup}"
-            table.append((case.name, training, case.shape.init, said, f"{p:.2f}", row.ends, f"{way:.2f}"))
-    yield from _table(("model", "optimiser", "initialisation", "said", "p", "became", "of the way"), table)
+            when = f"{one.basis}, {one.updates}"
+            table.append((case.name, training, case.shape.init, said, when, row.ends, f"{way:.2f}"))
+    yield from _table(("model", "optimiser", "initialisation", "said", "by, after", "became", "of the way"), table)
 
 
 def _again() -> Iterator[str]:

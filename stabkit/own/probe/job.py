@@ -93,7 +93,7 @@ def _probed(
             shelf.quarantine(probe_id)  # kept: what is recorded now takes its place
         recorded = loop.record(made, job["steps"], job["blocks"], reporter(job, tell), ramped=job["ramped"])
         result = loop.cell(made, recorded, **asked(job, "factory", "depth", "lr", "seed", "steps", "change"))
-        if _wanted(job["train"], result):
+        if wanted(job["train"], result):
             result = onward.trained(
                 made, result, reporter(job, tell), updates=SIDE_BY_SIDE * (job["train"] in ("passing", "always")),
                 until=job["until"], within=job["seconds"],
@@ -103,7 +103,7 @@ def _probed(
     return {"folder": probe_id, "reused": False}
 
 
-def _wanted(train: str, cell: ModelCell) -> bool:
+def wanted(train: str, cell: ModelCell) -> bool:
     """Whether a cell is trained on: one that is `undecided`, a change with which it is `passing`, or `always`."""
     if train == "no" or cell.facts.steps != UPDATES or known(cell) is None or cell.facts.broke is not None:
         return False

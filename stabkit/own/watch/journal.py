@@ -84,7 +84,10 @@ class Journal:
             return
         self._recorder.add(probe, step, tuple(row), list(row.values()))
         self._send(lambda writer: writers.send(writer, probe, step, row))
+        before = self.alarms.promise
         self._say(self.alarms.see(probe, step, row, missing))
+        if self.alarms.promise != before:
+            log(self.alarms.promise)
 
     def warn_of(self, alarm: Alarm) -> None:
         """What no row is reason for."""

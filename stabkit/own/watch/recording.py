@@ -176,7 +176,7 @@ class Recording:
             steps=steps,
             sublayers=chain.sublayers,
             how=chain.stream.how,
-            notes=(*notes, *self.notes, *chain.stream.notes),
+            notes=(*notes, *self.notes, *chain.stream.notes, *filter(None, [self.journal.alarms.promise])),
             model=type(chain.model).__name__,
             parameters=sum(p.numel() for p in chain.model.parameters()),
             width=chain.reader.width,

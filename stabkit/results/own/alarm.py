@@ -12,6 +12,7 @@
               field have it before a spike of the loss
     start     the first loss costs much more than a uniform guess (`guess.py`)
     owned     tensors to be trained that no optimiser given steps, or that are not among the model's parameters
+    outlook   after 50, 100 or 200 updates the rule of `looks.py` says that it will not train; that it will is a note
     reach     tensors to be trained that no gradient arrives at (`own/watch/still.py`, as what follows)
     still     tensors that have a gradient and do not move
 
@@ -31,7 +32,9 @@ from typing import TypedDict
 from stabkit.results.outcome import LOST, RECOVERED, VANISHED
 from stabkit.results.own.cell import Sublayer, module_of
 from stabkit.results.own.cure import BY_KEY
+from stabkit.results.own.forecast import ours
 from stabkit.results.own.guess import Guess
+from stabkit.results.own.looks import FIRM, Known, tens
 from stabkit.results.own.rules import Limits
 from stabkit.words import times
 
@@ -51,6 +54,7 @@ TRY = {
     "finite": "rate/10",
     "level": "rate/10",
     "jump": "clip",
+    "outlook": "rate/10",
 }
 """{link: the change to try first}."""
 ALARM_RECALL = 63, 68, 13
@@ -60,6 +64,10 @@ IN_A_ROW = 3
 """Readings of the gradient beyond its limit."""
 LOSS_TIMES = 3.0
 """The loss over the first one."""
+
+
+LOOKED_AT = (50, 100, 200)
+"""Updates after which the outlook of a training is asked for, once it is firm no more."""
 
 
 class AlarmJson(TypedDict):
@@ -121,6 +129,9 @@ class Alarms:
     _loss: float = math.nan
     _steps: dict[str, list[float]] = field(default_factory=dict)
     _level: list[int] = field(default_factory=list)
+    _losses: list[float] = field(default_factory=list)
+    promise: str = ""
+    """That it trains, in a sentence, where its losses say so; "" before."""
 
     def see(self, probe: str, step: int, row: Mapping[str, float], missing: Set[str] = frozenset()) -> Alarm | None:
         """The warning that this row is reason for; None where there is none, or it was told before. `missing`: whom no
@@ -237,6 +248,7 @@ class Alarms:
 
     def _of_loss(self, step: int, row: Mapping[str, float]) -> Alarm | None:
         value = row["train"]
+        self._losses.append(value)
         if math.isnan(self._loss):
             self._loss = value
             if not step and self.guess is not None and (said := self.guess.high(value)):
@@ -244,9 +256,23 @@ class Alarms:
                     step=step, link="start", sentence=said, numbers={"loss": value, "guess": self.guess.uniform}
                 )
         if not value > LOSS_TIMES * self._loss > 0:
-            return None
+            return self._outlook(step) if len(self._losses) in LOOKED_AT else None
         sentence = f"the loss is {value:.3g}, up from {self._loss:.3g} at the start; {self._before()}"
         return Alarm(step=step, link="loss", sentence=sentence, numbers={"loss": value, "first": self._loss})
+
+
+    def _outlook(self, step: int) -> Alarm | None:
+        """What the losses so far say of the training, once, where that is firm."""
+        if self.promise or "outlook" in self.raised or not 0 < self._loss < math.inf:
+            return None
+        level = self._loss if self.guess is None else min(self._loss, self.guess.uniform)
+        p = ours().looks.probability(tens(self._losses), Known(None, level, None))
+        said = f"by its loss so far it trains with a probability of {p:.2f}"
+        if p >= FIRM[1]:
+            self.promise = f"update {step + 1}: {said}"
+        if p > FIRM[0]:
+            return None
+        return Alarm(step=step, link="outlook", sentence=said, numbers={"probability": p, "limit": FIRM[0]})
 
 
 def _of_ratio(ratio: float) -> str:
