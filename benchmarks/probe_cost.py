@@ -3,22 +3,26 @@
 Processor seconds of `stabkit probe` of the tests' Pre-LN and Post-LN at 6, 12 and 24 layers, one seed, page and all;
 each checkout by its own command, in turns; without changes and with the default time for them. Medians and ratios.
 
-    benchmarks/probe_cost.py gpt2 [ROUNDS]
+    benchmarks/probe_cost.py loop [ROUNDS]
 
-The same of a GPT-2 of 124 million parameters (transformers' own, 4 × 128 tokens), beside a plain loop of as many
-updates in a process of its own, imports and all.
+The README's GPT-2 and a healthy Pre-LN of 24 layers with the command as it is: processor seconds to the word, seconds to
+the first word on the screen, and the ratio to a plain loop of as many updates, imports and all.
 """
 
 from __future__ import annotations
 
+import json
 import resource
 import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+from stabkit.results.own.measured import RAMP
 
 HERE = Path(__file__).parents[1]
 MODELS = {"trains": "pre_ln", "stuck": "post_ln"}
@@ -39,47 +43,61 @@ def taken(words: Sequence[str], where: Path) -> float:
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def gpt2(depth: int | None = None) -> tuple[Any, ...]:
-    """A factory: transformers' GPT-2 small, 124 million parameters, on random tokens that can be learnt."""
-    import torch
+def gpt2(depth: int) -> Any:
+    """The README's."""
     from transformers import GPT2Config, GPT2LMHeadModel
 
-    model = GPT2LMHeadModel(GPT2Config(n_layer=depth or 12, bos_token_id=0, eos_token_id=0))
-    ends = torch.randint(0, 50257, (50257,), generator=torch.Generator().manual_seed(0))
-
-    def loss(model: Any, step: int) -> Any:
-        tokens = torch.randint(0, 50257, (4, 64), generator=torch.Generator().manual_seed(step))
-        tokens = torch.stack([tokens, ends[tokens]], -1).flatten(1)
-        return model(tokens, labels=tokens).loss
-
-    return model, loss, torch.optim.AdamW(model.parameters(), lr=3e-4)
+    return GPT2LMHeadModel(GPT2Config(n_layer=depth, n_embd=64, n_head=2, vocab_size=100, n_positions=32))
 
 
-def plain() -> None:
-    """As many updates, forwards and backwards as a probe makes, by hand."""
+CASES = {
+    "GPT-2": ("benchmarks.probe_cost:gpt2", (6, 12, 24), 1e-2),
+    "Pre-LN": ("tests.own.probe_models:pre_ln", (24,), 3e-4),
+}
+"""{name: (factory, depths, rate)}."""
+
+
+def plain(name: str, updates: Sequence[int]) -> None:
+    """As many updates of each depth, by hand."""
     import torch
 
-    from stabkit.results.own.measured import RAMP, UPDATES
+    from stabkit.own.factory import function
+    from stabkit.own.probe.built_model import make
 
-    torch.manual_seed(0)
     torch.set_num_threads(1)
-    model, loss, optimizer = gpt2()
-    for step in range(1, UPDATES + RAMP + 2):
-        optimizer.zero_grad(set_to_none=True)
-        loss(model, step).backward()
-        if step <= UPDATES + RAMP:
-            optimizer.step()
+    factory, depths, lr = CASES[name]
+    for depth, count in zip(depths, updates, strict=True):
+        made = make(function("FACTORY", factory), factory, depth, 0, lr)
+        for step in range(1, count + 1):
+            made.optimizers[0].zero_grad(set_to_none=True)
+            made.objective.at(made.model, step).backward()  # type: ignore[no-untyped-call]
+            made.optimizers[0].step()
 
 
 def beside_a_loop(rounds: int) -> None:
-    words = ["-m", "stabkit", "probe", "benchmarks.probe_cost:gpt2", "--depths", "12", "--seeds", "0", "--no-fail"]
-    found: dict[str, list[float]] = {"loop": [], "probe": []}
-    for _ in range(rounds):
-        with tempfile.TemporaryDirectory() as out:
-            found["loop"].append(taken(["-c", "from benchmarks.probe_cost import plain; plain()"], HERE))
-            found["probe"].append(taken([*words, "--no-cures", "--out", out], HERE))
-    ratio = statistics.median(probe / loop for probe, loop in zip(found["probe"], found["loop"], strict=True))
-    print(f"GPT-2 of 124 M: {found}; probe over loop {ratio:.2f}")
+    for name, (factory, depths, lr) in CASES.items():
+        asked = ["--depths", ",".join(map(str, depths)), "--lr", f"{lr:g}", "--no-fail", "--json"]
+        rows = []
+        for _ in range(rounds):
+            with tempfile.TemporaryDirectory() as out:
+                words = [sys.executable, "-m", "stabkit", "probe", factory, *asked, "--out", out]
+                before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+                with subprocess.Popen(
+                    words, cwd=HERE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+                ) as run:
+                    assert run.stderr is not None and run.stdout is not None
+                    first = next(time.monotonic() - begin for line in run.stderr if line.startswith("[1/"))
+                    document = json.loads(run.stdout.read())
+                after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            probe = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+            updates = [one["updates"] + RAMP for one in document["depths"]]
+            loop = taken(["-c", f"from benchmarks.probe_cost import plain; plain({name!r}, {updates})"], HERE)
+            rows.append((probe, loop, probe / loop, first))
+            print(
+                name, [(one["depth"], one["word"], one["updates"]) for one in document["depths"]], rows[-1], flush=True
+            )
+        middle = [statistics.median(column) for column in zip(*rows, strict=True)]
+        print("{}: {:.0f} s, a loop {:.0f} s, ratio {:.2f}; first word after {:.1f} s".format(name, *middle))
 
 
 def main(older: str, rounds: int = 5) -> None:
@@ -87,7 +105,7 @@ def main(older: str, rounds: int = 5) -> None:
         found: dict[str, list[float]] = {"older": [], "without changes": [], "with changes": []}
         for _ in range(rounds):
             found["older"].append(seconds(Path(older), model))
-            found["without changes"].append(seconds(HERE, model, "--no-cures"))
+            found["without changes"].append(seconds(HERE, model, "--quick"))
             found["with changes"].append(seconds(HERE, model))
         middle = {name: statistics.median(own) for name, own in found.items()}
         for name, value in middle.items():
@@ -96,4 +114,4 @@ def main(older: str, rounds: int = 5) -> None:
 
 if __name__ == "__main__":
     which, *rounds = sys.argv[1:]
-    beside_a_loop(*map(int, rounds or ["1"])) if which == "gpt2" else main(which, *map(int, rounds))
+    beside_a_loop(*map(int, rounds or ["1"])) if which == "loop" else main(which, *map(int, rounds))

@@ -90,7 +90,7 @@ def _mended(judged: Judged) -> str:
     if cure.basis == "forecast" or cure.loss is None:
         said = f"by its forecast alone ({probability(cure.probability or 0.0)})"
         return f"with {cure.label} it trains, {said}: {cure.marked}{left}"
-    beside = f", {cure.without:.3g} without" if cure.without is not None else ""
+    beside = "; without it diverges" if cure.diverges else f", {cure.without:.3g} without" if cure.without else ""
     loss = f"the loss is {cure.loss:.3g} after {updates(cure.updates)}{beside}"
     return f"with {cure.label} it trains, {loss}: {cure.marked}"
 
@@ -188,7 +188,7 @@ def worth(decision: Decision) -> str:
     or nothing is known."""
     if decision.diverges or decision.probability is None:
         return ""
-    right, n = ours().looks.told.get(f"{decision.word}, {decision.basis}", (0, 0))
+    right, n = ours().looks.told.get(decision.told, (0, 0))
     if not n:
         return "; no such model was among those tested"
     became = "did not train" if decision.word in ("fails", "probably fails") else "trained"
@@ -304,7 +304,11 @@ def cures(judged: Judged) -> list[dict[str, str]]:
             "word": own.word,
             "basis": "seen" if own.basis == "seen" else f"forecast {probability(own.probability or 0.0)}",
             "loss": "–" if own.loss is None else f"{own.loss:.3g}",
-            "without": "–" if own.without is None else f"{own.without:.3g}",
+            "without": "diverges"
+            if own.diverges and own.loss is not None
+            else "–"
+            if own.without is None
+            else f"{own.without:.3g}",
             "updates": str(own.updates),
             "code": own.code,
         }

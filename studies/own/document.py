@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from stabkit.results.forecast.logistic import WORDS, Region, sealed
-from stabkit.results.own.forecast import AXES, FILE, LINKS, SCHEMA, OwnCoefficients, axes, read
+from stabkit.results.forecast.logistic import Region, sealed
+from stabkit.results.own.forecast import AXES, FILE, LINKS, LOST, SCHEMA, OwnCoefficients, axes, read
 from stabkit.results.own.looks import Looks
 from studies.forecast.scores import reliability
 from studies.own import looks
@@ -44,8 +44,11 @@ def document(rows: Sequence[CorpusRow]) -> dict[str, Any]:
     ends = Looks(looks.fit(ours, looks.forecasts(ours)), {})
     known = OwnCoefficients(by, region, [], {}, len(trains), "", len(ours), ends)
     p = [probability(row, by, known) for row in theirs]
-    said = Counted.of_rows(theirs, p, ends, trained=True)
-    told = {f"{word}, {basis}": said.right(word, basis=basis) for word in WORDS for basis in ("forecast", "seen")}
+    told = dict[str, tuple[int, int]]()
+    for forecast in (False, True):
+        for reference in (False, True):
+            given = p if forecast else [one if one == LOST else None for one in p]
+            told |= Counted.of_rows(theirs, given, ends, trained=True, reference=reference).counts()
     body: dict[str, Any] = {
         "schema": SCHEMA,
         "corpus": digest(rows),
@@ -56,7 +59,7 @@ def document(rows: Sequence[CorpusRow]) -> dict[str, Any]:
         **region.to_json(),
         "trained": len(trains),
         "quantiles": {name: _percentiles([getattr(row.measured, name) for row in trains]) for name in SHOWN},
-        "looks": Looks(ends.weights, told).to_json(),
+        "looks": Looks(ends.weights, dict(sorted(told.items()))).to_json(),
         "records": records(theirs, p),
     }
     return sealed(body)

@@ -109,6 +109,14 @@ class Counted:
         good = not {"fails", "probably fails"}.intersection(wanted)
         return sum(row.fails is not good for row in told), len(told)
 
+    def counts(self) -> dict[str, tuple[int, int]]:
+        """{what was told: (right, of)}; of what is undecided, how many trained."""
+        found: dict[str, tuple[int, int]] = {}
+        for row, one in zip(self.rows, self.said, strict=True):
+            right, n = found.get(one.told, (0, 0))
+            found[one.told] = right + (row.fails is (one.word in ("fails", "probably fails"))), n + 1
+        return found
+
     @property
     def failing(self) -> int:
         return sum(row.fails for row in self.rows)

@@ -79,7 +79,7 @@ def page(
         _wrong(counted),
         _again(),
     )
-    return "\n".join(line for part in parts for line in part) + "\n"
+    return "\n".join(line for section in parts for line in section) + "\n"
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> Iterator[str]:

@@ -260,7 +260,6 @@ class Alarms:
         sentence = f"the loss is {value:.3g}, up from {self._loss:.3g} at the start; {self._before()}"
         return Alarm(step=step, link="loss", sentence=sentence, numbers={"loss": value, "first": self._loss})
 
-
     def _outlook(self, step: int) -> Alarm | None:
         """What the losses so far say of the training, once, where that is firm."""
         if self.promise or "outlook" in self.raised or not 0 < self._loss < math.inf:

@@ -170,8 +170,10 @@ class Cure:
     loss: float | None
     """With it after `updates`, a mean of ten; None where it was not trained."""
     without: float | None
-    """That of the model as it is, on the same batches."""
+    """That of the model as it is, on the same batches; None where it lost a number by then."""
     updates: int
+    diverges: bool = False
+    """Whether the model as it is lost a number beside it."""
 
     @property
     def marked(self) -> str:
@@ -188,7 +190,8 @@ def cure(cell: ModelCell, without: ModelCell | None = None) -> Cure:
     if trained and given is not None and facts.broke is None and np.isfinite(made).all():
         said = ours().looks.last(looks.tens(made), given)
     beside = losses(without) if without is not None else []
-    both = min(len(made), len(beside)) if trained and beside else len(made)
+    lost = without is not None and (without.facts.broke is not None or not np.isfinite(beside).all())
+    both = min(len(made), len(beside)) if trained and beside and not lost else len(made)
     return Cure(
         change=facts.change,
         label=BY_KEY[facts.change].label,
@@ -197,7 +200,8 @@ def cure(cell: ModelCell, without: ModelCell | None = None) -> Cure:
         probability=said.probability,
         code=BY_KEY[facts.change].code(facts),
         loss=_mean(made[:both]) if trained else None,
-        without=_mean(beside[:both]) if trained and beside else None,
+        without=_mean(beside[:both]) if trained and beside and not lost else None,
+        diverges=lost,
         updates=both,
     )
 

@@ -79,6 +79,13 @@ class Decision:
     """That it rests on."""
     diverges: bool = False
     """Whether a number was lost."""
+    key: str = ""
+    """Of the fit that a training was looked at by."""
+
+    @property
+    def told(self) -> str:
+        """What it counts as: `trains, seen, forecast reference`."""
+        return ", ".join(filter(None, (self.word, self.basis, self.key)))
 
     @property
     def firm(self) -> bool:
@@ -111,7 +118,7 @@ class Looks:
     weights: Mapping[str, Array]
     """{key: (BENDS·n,)}."""
     told: Mapping[str, tuple[int, int]]
-    """{`trains, seen`: (of how many of these words, of so many of the judging part that were told it, were right)}."""
+    """{`trains, seen, reference`: (right, of so many of the judging part that were told it)}."""
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> Looks:
@@ -131,7 +138,7 @@ class Looks:
     def last(self, tens: Sequence[float], known: Known) -> Decision:
         """The word of a training of a length that was fixed before: of its last look alone."""
         p = self.probability(tens[: LAST // TEN], known)
-        return Decision(word(p), "seen", p, TEN * min(len(tens), LAST // TEN))
+        return Decision(word(p), "seen", p, TEN * min(len(tens), LAST // TEN), key=known.key)
 
     def decide(self, tens: Sequence[float], known: Known, *, lost: int | None = None) -> Decision:
         """The word of a training by its means of ten updates, the last of which may be of fewer where a number was
@@ -143,7 +150,7 @@ class Looks:
             if lost is not None and TEN * count >= lost:
                 break
             p = self.probability(tens[:count], known)
-            found = Decision(word(p), "seen", p, TEN * count)
+            found = Decision(word(p), "seen", p, TEN * count, key=known.key)
             if _stops(p, FIRM):
                 return found
         return found if lost is None else Decision("fails", "seen", 0.0, lost, diverges=True)
