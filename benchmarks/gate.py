@@ -42,7 +42,7 @@ def main(minutes: float) -> None:
 def probed(factory: str, depth: int) -> tuple[float | None, ...]:
     """With what probability the model trains, seed by seed."""
     with tempfile.TemporaryDirectory() as out:
-        found = stabkit.probe(factory, depths=(depth,), seeds=SEEDS, no_cures=True, out=out)
+        found = stabkit.probe(factory, depths=(depth,), seeds=SEEDS, quick=True, out=out)
         return tuple(found.judged.of_seeds(found.judged.worst.lr))
 
 

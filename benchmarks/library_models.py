@@ -101,7 +101,6 @@ def probed(name: str, out: Path) -> dict[str, Any]:
         DEPTHS,
         "--seeds",
         "0",
-        "--no-cures",
         "--out",
         str(out),
         "--json",

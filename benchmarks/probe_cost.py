@@ -5,8 +5,8 @@ each checkout by its own command, in turns; without changes and with the default
 
     benchmarks/probe_cost.py loop [ROUNDS]
 
-The README's GPT-2 and a healthy Pre-LN of 24 layers with the command as it is: processor seconds to the word, seconds to
-the first word on the screen, and the ratio to a plain loop of as many updates, imports and all.
+The README's GPT-2 and a healthy Pre-LN of 24 layers with the command as it is: processor seconds to the word, seconds
+to the first word on the screen, and the ratio to a plain loop of as many updates, imports and all.
 """
 
 from __future__ import annotations
