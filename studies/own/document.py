@@ -15,10 +15,9 @@ import numpy as np
 from stabkit.results.forecast.logistic import Region, sealed
 from stabkit.results.own.forecast import AXES, FILE, LINKS, LOST, SCHEMA, OwnCoefficients, axes, read
 from stabkit.results.own.looks import Looks
-from studies.forecast.scores import reliability
 from studies.own import looks
 from studies.own.corpus import MEASURED, CorpusRow, line
-from studies.own.fit import features, fitted, labels, part, probability, setting, usable
+from studies.own.fit import features, fitted, part, probability, setting, usable
 from studies.own.judge import Counted
 
 SHOWN = (
@@ -42,7 +41,7 @@ def document(rows: Sequence[CorpusRow]) -> dict[str, Any]:
     region = Region.of((*names, *AXES), features(good), np.array(places))
     trains = [row for row in good if not row.fails]
     ends = Looks(looks.fit(ours, looks.forecasts(ours)), {})
-    known = OwnCoefficients(by, region, [], {}, len(trains), "", len(ours), ends)
+    known = OwnCoefficients(by, region, len(theirs), {}, len(trains), "", len(ours), ends)
     p = [probability(row, by, known) for row in theirs]
     told = dict[str, tuple[int, int]]()
     for forecast in (False, True):
@@ -60,20 +59,9 @@ def document(rows: Sequence[CorpusRow]) -> dict[str, Any]:
         "trained": len(trains),
         "quantiles": {name: _percentiles([getattr(row.measured, name) for row in trains]) for name in SHOWN},
         "looks": Looks(ends.weights, dict(sorted(told.items()))).to_json(),
-        "records": records(theirs, p),
+        "judged": len(theirs),
     }
     return sealed(body)
-
-
-def records(rows: Sequence[CorpusRow], p: Sequence[float | None]) -> list[dict[str, Any]]:
-    """Of each bin of probabilities: how many were told so, and how many of them trained."""
-    given = [(value, row) for value, row in zip(p, rows, strict=True) if value is not None]
-    values, label = np.array([value for value, _ in given]), labels([row for _, row in given])
-    return [
-        {"low": own.low, "high": own.high, "n": own.n, "trained": round(own.share * own.n)}
-        for own in reliability(values, label, np.arange(len(given)))
-        if own.n
-    ]
 
 
 def _percentiles(values: Sequence[float]) -> list[float]:

@@ -63,7 +63,7 @@ def render(judged: Judged, done: Done[ProbeSpec, ModelCell], command: str) -> st
         updates=max(cell.facts.steps for cell in judged.cells),
         deepest=worst.forecast.depth,
         runs=ours().runs,
-        judged=sum(record.n for record in ours().records),
+        judged=ours().judged,
         ramp=RAMP,
         top=f"{TOP:g}",
         cards=[

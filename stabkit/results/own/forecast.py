@@ -23,7 +23,6 @@ from typing import TypedDict
 import numpy as np
 
 from stabkit.results.forecast.logistic import (
-    UNLIKELY,
     Array,
     Link,
     Logistic,
@@ -140,16 +139,6 @@ NEAR = 0.5
 AXES = tuple(axes(OwnSetting(1.0, 0, 1, 1)))
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Record:
-    """Models of the judging part that were given nearly the same probability."""
-
-    low: float
-    high: float
-    n: int
-    trained: int
-
-
 class OwnForecastJson(TypedDict):
     """The forecast of a user's model."""
 
@@ -158,11 +147,6 @@ class OwnForecastJson(TypedDict):
     """That it trains, of the seed that is least likely to; null where it is out of range."""
     depth: int | None
     """At which it was asked: the deepest."""
-    n: int
-    """Held-out models that were given a probability in `bin`."""
-    right: int
-    """Those of them of which the word was right."""
-    bin: tuple[float, float] | None
     axes: list[str]
     """Along which it lies out of range."""
     warmup: int
@@ -178,34 +162,17 @@ class OwnForecast:
     """That it trains, of the seed that is least likely to; None where it is out of range."""
     depth: int | None
     """At which it was asked: the deepest."""
-    record: Record | None
-    """Held-out models that were told nearly so; None where there were none."""
     axes: tuple[str, ...]
     """Along which it lies out of range."""
     warmup: int
     corpus: str
 
-    @property
-    def word(self) -> Word:
-        return word(self.probability)
-
-    @property
-    def right(self) -> int:
-        """Of the record's models: that did not train where it is said to fail, else that trained."""
-        if self.record is None:
-            return 0
-        return self.record.n - self.record.trained if self.word in ("fails", "probably fails") else self.record.trained
-
     def to_json(self) -> OwnForecastJson:
-        """Plain JSON values; `right` of `n` models that were told a probability in `bin`."""
-        record = self.record
+        """Plain JSON values."""
         return {
-            "word": self.word,
+            "word": word(self.probability),
             "probability": self.probability,
             "depth": self.depth,
-            "n": record.n if record else 0,
-            "right": self.right,
-            "bin": (record.low, record.high) if record else None,
             "axes": list(self.axes),
             "warmup": self.warmup,
             "corpus": self.corpus,
@@ -230,7 +197,8 @@ class OwnCoefficients:
 
     logistic: Logistic
     region: Region
-    records: Sequence[Record]
+    judged: int
+    """Models of the other part that its words were counted on."""
     quantiles: Mapping[str, Array]
     """{number of `OwnMeasured`: its percentiles 0 to 100 among models of the fitting part that train}."""
     trained: int
@@ -247,11 +215,6 @@ class OwnCoefficients:
         place = axes(at)
         outside = [name for (name, y), a, b in zip(place.items(), low, high, strict=True) if not a <= y <= b]
         return tuple(outside) or self.region.beyond(np.r_[x, list(place.values())])
-
-    def record(self, p: float) -> Record | None:
-        """The models of the judging part that were told nearly this probability; a firm one is with the firm ones."""
-        near = [record for record in self.records if record.low <= p <= record.high]
-        return (near[0] if p <= UNLIKELY else near[-1]) if near else None
 
     def healthy(self, number: str, value: float) -> Healthy | None:
         """A number among those of models that train; None where it is not one of those, or no number."""
@@ -271,7 +234,7 @@ def read(data: bytes, path: str) -> OwnCoefficients:
         return OwnCoefficients(
             Logistic.from_json(body),
             Region.from_json(body),
-            [Record(**own) for own in body["records"]],
+            int(body["judged"]),
             {name: np.array(own, dtype=np.float64) for name, own in body["quantiles"].items()},
             int(body["trained"]),
             str(body["corpus"]),
@@ -297,7 +260,6 @@ def forecast(cells: Sequence[ModelCell], coefficients: OwnCoefficients | None = 
     return OwnForecast(
         probability=p,
         depth=cells[0].facts.depth,
-        record=None if p is None else by.record(p),
         axes=beyond,
         warmup=cells[0].facts.warmup,
         corpus=by.corpus,
