@@ -14,7 +14,7 @@ import numpy as np
 
 from stabkit.results.forecast.logistic import Region, sealed
 from stabkit.results.own.forecast import AXES, FILE, LINKS, LOST, SCHEMA, OwnCoefficients, axes, read
-from stabkit.results.own.looks import Looks
+from stabkit.results.own.looks import KEYS, Looks
 from studies.own import looks
 from studies.own.corpus import MEASURED, CorpusRow, line
 from studies.own.fit import features, fitted, part, probability, setting, usable
@@ -44,10 +44,11 @@ def document(rows: Sequence[CorpusRow]) -> dict[str, Any]:
     known = OwnCoefficients(by, region, len(theirs), {}, len(trains), "", len(ours), ends)
     p = [probability(row, by, known) for row in theirs]
     told = dict[str, tuple[int, int]]()
-    for forecast in (False, True):
-        for reference in (False, True):
-            given = p if forecast else [one if one == LOST else None for one in p]
-            told |= Counted.of_rows(theirs, given, ends, trained=True, reference=reference).counts()
+    for key in KEYS:
+        given = p if "forecast" in key else [one if one == LOST else None for one in p]
+        found = Counted.of_rows(theirs, given, ends, trained=True, reference="reference" in key).counts()
+        first = key == KEYS[0]  # which tells all that a probe says at once, too
+        told |= {name: own for name, own in found.items() if name.split(", ")[2:] in ([key], [] if first else [key])}
     body: dict[str, Any] = {
         "schema": SCHEMA,
         "corpus": digest(rows),
