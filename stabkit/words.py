@@ -114,7 +114,7 @@ def times(value: float) -> str:
     """`0.41 of`, `1.4 times`, `39 times`, `nothing of`."""
     if not value:
         return "nothing of"
-    return f"{value:.2g} of" if value < 1 else f"{value:.2g} times" if value < 10 else f"{value:,.0f} times"
+    return f"{short(value)} of" if value < 1 else f"{value:.2g} times" if value < 10 else f"{value:,.0f} times"
 
 
 def duration(seconds: float) -> str:

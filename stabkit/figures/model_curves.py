@@ -169,10 +169,10 @@ def _gradient_points(source: Judged, cell: ModelCell, stack: str) -> Points:
 
 
 def _scores_points(source: Judged, cell: ModelCell, stack: str) -> Points:
-    """On the ramp; x is the rate of the update before, over the highest of the schedule. None of a cell without one."""
+    """On the ramp; x is the rate of the update before, over the highest of the schedule. What is silent is no point."""
     told = ramp_information(cell)
     factors = [TOP ** (max(EVERY * i - 1, 0) / (RAMP - 1)) for i in range(len(told))]
-    return [] if np.isnan(told).any() else [(x, float(value)) for x, value in zip(factors, told, strict=True)]
+    return [(x, float(value)) for x, value in zip(factors, told, strict=True) if value > SILENT]
 
 
 OWN: Mapping[Link, Picture[Judged]] = {
@@ -181,7 +181,7 @@ OWN: Mapping[Link, Picture[Judged]] = {
         caption=(
             "H(mean p) − mean H(p) in nats, p the scores' softmax at the tokens of the batch, while the "
             f"rate rises geometrically in {RAMP} updates from its schedule's highest value to {TOP:g} times that; "
-            f"only the deepest model. Values that are not finite count as {short(SILENT)}."
+            f"values up to {short(SILENT)}, and those that were lost, are not drawn."
         ),
         see="level or rising: the model tells tokens apart at all of these rates",
         here=_information_range,

@@ -36,7 +36,7 @@ def _lines(source: Judged) -> Iterator[tuple[str, str, ModelCell]]:
     seen = [key for one in source.cures if one.loss is not None for key in (one.change,) if one.word == "trains"]
     for key, cell in source.beside:
         if key in seen[:CHANGES]:
-            yield BY_KEY[key].label, CHANGE, cell
+            yield key, CHANGE, cell
 
 
 def _select(source: Judged) -> pd.DataFrame:
@@ -48,8 +48,8 @@ def _select(source: Judged) -> pd.DataFrame:
         rows += [(name, kind, t, value) for t, value in enumerate(means, 1)]
     last = max((row[2] for row in rows), default=1)
     facts = max(source.cells, key=lambda cell: cell.depth).facts
-    known = "the best constant" if facts.regression else "frequencies alone"
-    for name, kind, value in ((known, LEVEL, facts.frequencies), ("all that can be learnt", REFERENCE, facts.entropy)):
+    known = "best constant" if facts.regression else "frequencies"
+    for name, kind, value in ((known, LEVEL, facts.frequencies), ("all is learnt", REFERENCE, facts.entropy)):
         rows += [(name, kind, t, value) for t in (1, last) if value is not None]
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
@@ -86,17 +86,18 @@ def _title(source: Judged) -> str:
     own = frame[frame["kind"] == DEPTH]
     name = str(own["run"].iloc[-1])
     rows = own[own["run"] == name]
-    said = f"Loss: {short(float(rows['value'].iloc[-1]))} at {name} after {updates(len(rows))}"
+    said = f"Loss: {short(float(rows['value'].iloc[-1]), 3)} at {name} after {updates(len(rows))}"
     change = frame[frame["kind"] == CHANGE]
     if change.empty:
         return said
     first = str(change["run"].iloc[0])
-    return f"{said}, {short(float(change[change['run'] == first]['value'].iloc[-1]))} with {first}"
+    with_it = float(change[change["run"] == first]["value"].iloc[-1])
+    return f"{said}, {short(with_it, 3)} with {BY_KEY[first].label}"
 
 
 def _alt(frame: pd.DataFrame) -> str:
     parts = [
-        f"{name} ends at {short(float(rows['value'].iloc[-1]))} after {updates(int(rows['x'].max()))}"
+        f"{name} ends at {short(float(rows['value'].iloc[-1]), 3)} after {updates(int(rows['x'].max()))}"
         for name, rows in frame[frame["kind"].isin((DEPTH, CHANGE))].groupby("run", sort=False)
     ]
     return f"Training loss against updates: {'; '.join(parts)}."

@@ -30,7 +30,7 @@ from stabkit.results.own.forecast import (
 )
 from stabkit.results.own.judged import Judged, judged
 from stabkit.results.own.looks import Decision
-from stabkit.results.own.measured import TOP, UPDATES
+from stabkit.results.own.measured import SILENT, TOP, UPDATES
 from stabkit.results.own.rules import NAMES, LinkVerdict
 from stabkit.results.own.verdict import Verdict
 from stabkit.wording import chain
@@ -344,12 +344,12 @@ def _rate(verdict: Verdict, judged: Judged) -> dict[str, Any]:
                 "name": NAMES[name],
                 "unit": _unit(name, link),
                 "verdict": link.verdict,
-                "word": _among_cell(link, levels.get(depths[-1]), True).word or NONE,
+                "word": _among_cell(name, link, levels.get(depths[-1]), True).word or NONE,
                 "why": chain.why(link),
                 "among": where(link),
                 "exponent": _with_depth(link),
-                "values": [short(levels[depth]) if depth in levels else "–" for depth in depths],
-                "cells": [_among_cell(link, levels.get(depth), depth == depths[-1]) for depth in depths],
+                "values": [_number(name, levels[depth]) if depth in levels else "–" for depth in depths],
+                "cells": [_among_cell(name, link, levels.get(depth), depth == depths[-1]) for depth in depths],
             }
             for name, link in verdict.links.items()
             for levels in ({point.depth: point.value for point in link.evidence},)
@@ -375,10 +375,10 @@ def _said(decision: Decision) -> LinkCell:
     return LinkCell(decision.word.replace(" ", "-"), decision.word, rests_on(decision))
 
 
-def _among_cell(link: LinkVerdict, level: float | None, deepest: bool) -> LinkCell:
+def _among_cell(name: str, link: LinkVerdict, level: float | None, deepest: bool) -> LinkCell:
     """Whether a number lies where nine of ten models have it that train; what breaks is said of the deepest, and of
     every depth whose own number lies beyond the limit."""
-    number = "" if level is None else short(level)
+    number = "" if level is None else _number(name, level)
     if not link.evidence and link.verdict == "pass":
         return LinkCell("trains", WITHIN, number)  # all finite
     if link.verdict == "fail" and (deepest or not within(link, level)):
@@ -395,6 +395,11 @@ def within(link: LinkVerdict, level: float | None) -> bool:
     if level is None or link.ground.key != "gradient":
         return True
     return level >= link.limit if link.limit < 1 else level <= link.limit
+
+
+def _number(name: str, value: float) -> str:
+    """Scores that tell nothing tell 0."""
+    return "0" if name == "scores" and value <= 1.01 * SILENT else short(value)
 
 
 def _unit(name: str, link: LinkVerdict) -> str:

@@ -66,9 +66,10 @@ def render(judged: Judged, done: Done[ProbeSpec, ModelCell], command: str) -> st
         judged=ours().judged,
         ramp=RAMP,
         top=f"{TOP:g}",
+        losses=card(LOSSES, LOSSES.select(judged), judged),
         cards=[
             card(figure, frame, judged)
-            for figure in (LOSSES, *_worst_first(judged))
+            for figure in _worst_first(judged)
             for frame in (figure.select(judged),)
             if not (figure.optional and frame.empty)
         ],

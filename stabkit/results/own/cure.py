@@ -99,7 +99,7 @@ CHANGES = (
         "last",
     ),
     Change("deepnorm", "DeepNorm in place of Post-LN", DEEPNORM_LINE, "deepnorm"),
-    Change("before", "the norm before the branch in place of after the sum", BEFORE_LINE, "before"),
+    Change("norm before", "the norm before the branch in place of after the sum", BEFORE_LINE, "before"),
     Change(
         "branch/sqrt(N)",
         "every branch times 1/√N",
@@ -117,15 +117,15 @@ ALWAYS = ("smaller", "rate=usual")
 LINKS: Mapping[str, tuple[str, ...]] = {
     # DeepNet's own constants (2203.00555, table 2); x + f(N(x)) in place of N(x + f(x)) is the rule of Google's tuning
     # playbook and of 2002.04745, whose other cure of Post-LN is a warm-up; a third of the rate by our own counts
-    "gradient": ("deepnorm", "before", "warmup", "rate/3", "last/sqrt(2N)", "rate/10"),
+    "gradient": ("deepnorm", "norm before", "warmup", "rate/3", "last/sqrt(2N)", "rate/10"),
     # 1/√(2N) on a branch's last matrix: GPT-2, and BigScience's lessons of 104B; 1/√N and 1/N: depth-μP, CompleteP
-    "stream": ("last/sqrt(2N)", "rate/3", "branch/sqrt(N)", "before", "branch/N"),
+    "stream": ("last/sqrt(2N)", "rate/3", "branch/sqrt(N)", "norm before", "branch/N"),
     # untied or small heads, an embedding of standard deviation 1 (Takase et al. 2312.16903)
     "start": ("head", "embedding", "rate/3"),
     # branches or a rate too small to learn by: our own counts
     "slow": ("rate*3", "rate*10", "embedding"),
     # the playbook's order is warm-up, clipping, rate; by our own counts the rate helps oftener, and comes first
-    "scores": ("rate/3", "warmup", "clip", "rate/10", "before", "deepnorm", "last/sqrt(2N)"),
+    "scores": ("rate/3", "warmup", "clip", "rate/10", "norm before", "deepnorm", "last/sqrt(2N)"),
 }
 """{what breaks: the changes that act on it, the likeliest first, with their sources}; the others follow."""
 LOW = 1 / 3
