@@ -37,6 +37,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--check", action="store_true", help="judge: compare the page, write nothing")
     parser.add_argument("--asked", action="store_true", help="judge: fail where a number that was asked for is missed")
     parser.add_argument("--at-least", type=int, default=0, help="count, cured: so many rows")
+    parser.add_argument("--judging", type=int, default=0, help="count: so many of them that judge")
     parser.add_argument("--share", type=float, default=0.0, help="cured: so many of them train")
     asked = parser.parse_args(arguments)
     if asked.command in ("train", "cure", "measure") and asked.data is None:
@@ -58,7 +59,7 @@ def main(arguments: Sequence[str]) -> int:
     elif asked.command == "count":
         judges = sum(row.case.judge for row in rows)
         print(f"{len(rows) - judges} rows to choose on, {judges} that judge")
-        return int(len(rows) - judges < asked.at_least)
+        return int(len(rows) - judges < asked.at_least or judges < asked.judging)
     elif asked.command == "cured":
         named = [row for row in cured.read(asked.cures).values() if row.cure]
         trains = sum(row.ends == "trains" for row in named)

@@ -47,8 +47,8 @@ def document(rows: Sequence[CorpusRow]) -> dict[str, Any]:
     for key in KEYS:
         given = p if "forecast" in key else [one if one == LOST else None for one in p]
         found = Counted.of_rows(theirs, given, ends, trained=True, reference="reference" in key).counts()
-        first = key == KEYS[0]  # which tells all that a probe says at once, too
-        told |= {name: own for name, own in found.items() if name.split(", ")[2:] in ([key], [] if first else [key])}
+        told |= {name: own for name, own in found.items() if name.split(", ")[2:] == [key]}
+    told |= Counted.of_rows(theirs, p, ends, trained=False).counts()  # what a forecast alone is worth
     body: dict[str, Any] = {
         "schema": SCHEMA,
         "corpus": digest(rows),
