@@ -90,7 +90,7 @@ def _mended(judged: Judged) -> str:
     if cure.basis == "forecast" or cure.loss is None:
         said = f"by its forecast alone ({probability(cure.probability or 0.0)})"
         return f"with {cure.label} it trains, {said}: {cure.marked}{left}"
-    beside = f", {cure.without:.3g} without" if cure.without is not None else ""
+    beside = f", {_number(cure.without)} without" if cure.without is not None else ""
     loss = f"the loss is {cure.loss:.3g} after {updates(cure.updates)}{beside}"
     return f"with {cure.label} it trains, {loss}: {cure.marked}"
 
@@ -166,7 +166,7 @@ def by_depth(verdict: Verdict) -> str:
 def rests_on(decision: Decision) -> str:
     """`seen, after 140 updates`, `seen, diverges at update 3`, `forecast 0.97`; "" of what nothing is known of."""
     if decision.diverges:
-        return f"seen, diverges at update {decision.updates}"
+        return f"seen, diverges at update {decision.updates}" if decision.updates else "seen, diverges before any update"
     if decision.basis == "seen":
         return f"seen, after {updates(decision.updates)}"
     return f"forecast {probability(decision.probability)}" if decision.probability is not None else ""
@@ -207,7 +207,7 @@ def in_short(judged: Judged) -> str:
     if cure is None:
         return fitting(f"{who} {said}{on}.", f"It {said}{on}.", f"It {said}.")
     seen = cure.loss is not None and cure.without is not None
-    both = f" ({cure.loss:.3g}, {cure.without:.3g} without)" if seen else ""
+    both = f" ({cure.loss:.3g}, {_number(cure.without)} without)" if seen else ""
     it, fixed = f"{who} {said}", f"; with {cure.label} it trains"
     return fitting(f"{it}{on}{fixed}{both}.", f"{it}{fixed}{both}.", f"{it}{fixed}.", f"It {said}{fixed}.")
 
@@ -303,13 +303,20 @@ def cures(judged: Judged) -> list[dict[str, str]]:
             "change": own.label,
             "word": own.word,
             "basis": "seen" if own.basis == "seen" else f"forecast {probability(own.probability or 0.0)}",
-            "loss": "–" if own.loss is None else f"{own.loss:.3g}",
-            "without": "–" if own.without is None else f"{own.without:.3g}",
+            "loss": _number(own.loss),
+            "without": _number(own.without),
             "updates": str(own.updates),
             "code": own.code,
         }
         for own in judged.cures
     ]
+
+
+def _number(loss: float | None) -> str:
+    """`1.31`, `diverged`, `–`."""
+    if loss is None:
+        return "–"
+    return f"{loss:.3g}" if math.isfinite(loss) else "diverged"
 
 
 def rates(judged: Judged) -> list[dict[str, Any]]:
