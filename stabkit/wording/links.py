@@ -166,7 +166,7 @@ def by_depth(verdict: Verdict) -> str:
 def rests_on(decision: Decision) -> str:
     """`seen, after 140 updates`, `seen, diverges at update 3`, `forecast 0.97`; "" of what nothing is known of."""
     if decision.diverges:
-        return f"seen, diverges at update {decision.updates}" if decision.updates else "seen, diverges before any update"
+        return f"seen, diverges {f'at update {decision.updates}' if decision.updates else 'before any update'}"
     if decision.basis == "seen":
         return f"seen, after {updates(decision.updates)}"
     return f"forecast {probability(decision.probability)}" if decision.probability is not None else ""

@@ -1,6 +1,6 @@
 """A probed model trained on from where it stood before its rate was raised, until its loss says what becomes of it.
 
-`Kept` holds weights, buffers and attributes of modules, what optimisers and schedulers remember and the state of chance.
+`Kept` holds weights, buffers and attributes of modules, what optimisers and schedulers remember, the state of chance.
 What lies elsewhere, a counter in the user's own loss, is not put back.
 """
 
@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from stabkit.own.factory import one_line
 from stabkit.own.probe.built_model import BuiltModel
 from stabkit.own.probe.schedule import copied, groups, put_back
 from stabkit.own.sublayers import run
@@ -26,6 +27,10 @@ from stabkit.results.own.decided import known
 from stabkit.results.own.decided import losses as losses_of
 from stabkit.results.own.forecast import ours
 from stabkit.results.records import Recorder
+
+TOO_LARGE = (ArithmeticError, AssertionError, RuntimeError, ValueError)
+"""What code raises whose numbers have grown out of what it takes: assertions that a loss is finite, arguments of
+distributions, matrices that do not invert. A batch that is not there (IndexError, KeyError) is none of these."""
 
 
 class Kept:
@@ -80,17 +85,29 @@ def trained(
     within: float = 0.0,
 ) -> ModelCell:
     """The cell with the losses of further updates: `updates` in all, or, of 0, as many as the rule of `looks` wants;
-    fewer where a loss is no number, or the clock passes `until` (seconds since 1970), `within` seconds of a command."""
-    losses = losses_of(probed)
+    fewer where a loss is no number or there are no more batches, which is a note, or where the clock passes `until`
+    (seconds since 1970), `within` seconds of a command."""
+    losses, notes = losses_of(probed), probed.facts.notes
     given, rule, recorder = known(probed), ours().looks, Recorder()
     most, over = updates or looks.LAST, False
     while len(losses) < most:
+        if len(losses) >= (made.objective.batches() or most):
+            notes = (*notes, f"its {len(losses)} batches were used up: it was trained no further")
+            break
         if over := time.time() > until:
             break
         for optimizer in made.optimizers:
             optimizer.zero_grad(set_to_none=True)
-        loss = made.objective.at(made.model, len(losses) + 1)
-        value = float(loss.detach())
+        try:
+            loss = made.objective.at(made.model, len(losses) + 1)
+            value = float(loss.detach())
+        except (*TOO_LARGE, LookupError, StopIteration) as error:
+            if isinstance(error, torch.OutOfMemoryError):
+                raise
+            at = f"update {len(losses) + 1} raised {one_line(error)}: it was trained no further"
+            notes, value = (*notes, at), math.nan
+            if not isinstance(error, TOO_LARGE):  # there are no more batches
+                break
         recorder.add("trained", len(losses), ("train",), [value])
         losses.append(value)
         tell(len(losses), value)
@@ -103,5 +120,5 @@ def trained(
         if not updates and given is not None and len(losses) % looks.TEN == 0 and len(losses) >= looks.FIRST:
             if looks.stops(rule.decide(looks.tens(losses), given)):
                 break
-    facts = replace(probed.facts, within=within) if over else probed.facts
+    facts = replace(probed.facts, notes=notes, within=within if over else probed.facts.within)
     return replace(probed, facts=facts, records={**probed.records, **recorder.tables()})
