@@ -194,10 +194,12 @@ ENOUGH = 2
 
 
 def changed(found: Judged, request: ProbeRequest, execute: Map, until: float, probing: Probing) -> Judged:
-    """What was judged, with changes that were tried on the deepest model at the worst rate, in the order that the link
-    which breaks gives: those that pass the forecast are trained, the model as it is beside them, until ENOUGH are seen
-    to train or the clock says `until`."""
-    at = max((cell for cell in found.cells if cell.facts.lr == found.worst.lr), key=lambda cell: cell.depth)
+    """What was judged, with changes that were tried on the deepest model at the worst rate and seed, in the order that
+    the link which breaks gives: those that pass the forecast are trained, the model as it is beside them, until ENOUGH
+    are seen to train or the clock says `until`."""
+    deepest = found.worst.depths[-1]
+    place = deepest.depth, found.worst.lr, deepest.seed
+    at = next(cell for cell in found.cells if (cell.facts.depth, cell.facts.lr, cell.seed) == place)
     keys = first_tried(found.worst, [at])
     asked = replace(request, depths=(at.facts.depth,), seeds=(at.seed,), lrs=(at.facts.lr,), changes=("", *keys))
     specs = {spec.name: spec for spec in asked.specs()}

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from stabkit.results.own.cell import Broke
 from stabkit.results.own.judged import Judged
 from stabkit.results.own.looks import at_once
 from stabkit.results.own.verdict import verdict
@@ -64,6 +65,7 @@ def changes(monkeypatch, says, *, until=4e9):
     def settled(jobs, execute, tell, attempts, *, patience):
         by = {job["change"]: job for job in jobs}
         trained.update({key: job["train"] for key, job in by.items()})
+        assert {(job["depth"], job["seed"]) for job in jobs} == {(8, 1)}, "the deepest, of the seed that speaks"
         return (answer for answer in [(by[key], json.dumps({"key": key})) for key in says])
 
     def read(shelf, answer):
@@ -81,8 +83,8 @@ def changes(monkeypatch, says, *, until=4e9):
     monkeypatch.setattr(probes, "closing", nullcontext)
     monkeypatch.setattr(probes, "_read", read)
     monkeypatch.setattr(probes, "cure", cure)
-    cell = made(8, 0)
-    found = probes.changed(Judged([cell], [verdict([cell])]), replace(REQUEST, lrs=(0.0,)), None, until, probing)
+    cells = [made(4, 0), made(8, 0), made(8, 1, broke=Broke(step=3, where="the loss"))]
+    found = probes.changed(Judged(cells, [verdict(cells)]), replace(REQUEST, lrs=(0.0,)), None, until, probing)
     return [one.change for one in found.cures], found.untried, trained
 
 

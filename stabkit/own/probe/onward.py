@@ -57,9 +57,9 @@ class Kept:
         with torch.no_grad():
             for tensor, value in self._tensors:
                 tensor.copy_(value)
-        for optimizer, state in zip(self._made.optimizers, self._states, strict=True):
+        for optimizer, remembered in zip(self._made.optimizers, self._states, strict=True):
             optimizer.state.clear()
-            optimizer.state.update(state)
+            optimizer.state.update(remembered)
         for scheduler, state in zip(self._made.schedule.schedulers, self._schedules, strict=True):
             scheduler.load_state_dict(state) if hasattr(scheduler, "load_state_dict") else vars(scheduler).update(state)
         put_back(self._made.optimizers, self._groups)
