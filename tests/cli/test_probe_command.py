@@ -68,20 +68,17 @@ def test_what_cannot_be_told_is_0_and_with_strict_8(tmp_path):
 @pytest.mark.slow
 @pytest.mark.usefixtures("drawn")
 def test_changes_are_tried_where_it_fails_and_one_that_was_seen_to_mend_it_is_named(tmp_path):
-    given = ("--lr", "0.1", "--time", "600")
-    done = probe("post_ln", tmp_path, "--json", *given, depths="2,4", steps="16")
+    asked = {"depths": "2", "steps": "16"}
+    given = ("--json", "--lr", "0.03")
+    done = probe("post_ln", tmp_path, *given, "--time", "600", **asked)
     body = json.loads(done.stdout)
-    assert (
-        done.returncode == 7 and body["verdict"] == "fails" and [own["word"] for own in body["depths"]][-1] == "fails"
-    )
-    tried = {cure["change"]: cure for cure in body["cures"]}
+    assert body["verdict"] in ("fails", "probably fails") and done.returncode == 7 * (body["verdict"] == "fails")
     best = next(cure for cure in body["cures"] if (cure["word"], cure["basis"]) == ("trains", "seen"))
-    assert best["code"] in body["answer"] and best["loss"] < 3 and best["updates"] == 150 and "rate=usual" in tried
+    assert best["code"] in body["answer"] and best["loss"] < 3 and best["updates"] == 150
     assert Path(body["report"]).read_text().count('id="figure-own_losses"') == 1
-    again = json.loads(probe("post_ln", tmp_path, "--json", *given, depths="2,4", steps="16").stdout)
+    again = json.loads(probe("post_ln", tmp_path, *given, "--time", "600", **asked).stdout)
     assert {**again, "seconds": 0} == {**body, "seconds": 0}, "stored"
-    quick = probe("post_ln", tmp_path, "--json", "--quick", "--lr", "0.1", depths="2,4", steps="16")
-    assert json.loads(quick.stdout)["cures"] == []
+    assert json.loads(probe("post_ln", tmp_path, *given, "--quick", **asked).stdout)["cures"] == []
 
 
 @pytest.mark.slow
