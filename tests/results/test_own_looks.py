@@ -108,6 +108,8 @@ def test_every_depth_has_a_word_and_a_law_over_depths_is_of_the_deepest_that_was
     cells[-1] = replace(seen, records={**seen.records, "stream": cells[-1].records["stream"]})
     assert verdict(cells).stream.verdict == "fail" and verdict(cells).word == "trains"
     assert links.by_depth(found) == "is undecided to 24 layers, fails at 48"
+    lost = verdict([made(6, broke=Broke(step=3, where="the loss")), made(12)])
+    assert lost.finite.verdict == "fail" and [own.decision.word for own in lost.depths] == ["fails", "undecided"]
 
 
 def test_the_seed_that_is_least_likely_to_train_speaks():
