@@ -156,9 +156,7 @@ def test_an_optimizer_without_a_rate_has_a_page(tmp_path):
 def test_a_finished_cell_is_one_line_with_its_name_once_and_its_numbers(tmp_path):
     """The shallowest first, which answers soonest."""
     first, *lines = probe("flat", tmp_path).stderr.strip().splitlines()
-    assert re.fullmatch(
-        r"3 depths, one seed each to begin with: about \d+ s; training on .*: at most 2 min \(--time\)", first
-    )
+    assert re.fullmatch(r"3 depths, one seed each to begin with: about \d+ s", first)
     assert [line.split()[:3] for line in lines] == [
         [f"[{i}/3]", f"flat-{n}L-s0", "probed"] for i, n in enumerate((2, 8, 4), 1)
     ]

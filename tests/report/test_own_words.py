@@ -123,6 +123,14 @@ def test_a_change_that_was_seen_to_mend_it_is_named_with_both_losses_and_comes_n
     assert [row["word"] for row in links.cures(found)] == [own.word for own in cures]
 
 
+def test_what_a_probe_will_take_is_said_before():
+    begin = "3 depths, one seed each to begin with: about 25 s"
+    assert links.announced(3, 25.0, 120.0, quick=True) == begin
+    assert links.announced(3, 25.0, 120.0, quick=False) == (
+        f"{begin}; training on where that does not decide: at most 2 min (--time)"
+    )
+
+
 def test_changes_for_which_there_was_no_time_are_counted():
     assert links.answer(replace(judged(0.04), untried=7)).endswith("For 7 changes there was no time (--time).")
     assert links.answer(replace(judged(0.04, (CLIP, CLIP)), untried=1)).endswith(
@@ -167,7 +175,10 @@ def test_scores_that_tell_little_explain_where_no_link_is_unusual():
         (judged(0.97), "trains, forecast 0.97", ""),
         (judged(None, axes=(ONE_BATCH,)), "undecided", ""),
         (judged(0.02, basis="seen", updates=40, gradient=replace(LOW, verdict="fail")), "fails, seen, after 40", ""),
-        (judged(0.04, (CLIP, replace(RATE_3, label="<b>", code="a < b"))), "fails, forecast 0.04", "a < b"),
+        (judged(0.04, (CLIP, replace(RATE_3, label="<b>", code="a < b"))), "fails, forecast 0.04",
+         "With <b> it trains: loss 1.31, 3.16 without (seen, 150 updates) a < b"),
+        (judged(0.04, (replace(CLIP, word="trains", probability=0.95),)), "fails, forecast 0.04",
+         "With clipping it trains (forecast 0.95, 16 updates) clip()"),
     ],
 )  # fmt: skip
 def test_a_notebook_shows_the_verdict_the_change_and_every_link(found, word, change):

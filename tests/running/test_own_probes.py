@@ -44,7 +44,7 @@ def test_further_seeds_are_probed_only_where_the_word_of_the_first_is_not_firm(m
 
     def probed(request, specs, *rest):
         seen.append([(spec.depth, spec.seed) for spec in specs])
-        trained.append(probes._train(request))
+        trained.append(probes.train(request))
         return Done(
             results=[replace(one := made(s.depth, s.seed), facts=replace(one.facts, lr=s.lr)) for s in specs],
             lost=[], reused=1,
@@ -94,7 +94,7 @@ ORDER = ["smaller", "rate=usual", *probes.first_tried(verdict([made(8)]), [made(
 
 def test_changes_are_tried_in_their_order_until_two_are_seen_to_train(monkeypatch):
     first, second, third, fourth = ORDER[2:6]
-    says = {"": NOT, "smaller": None, "rate=usual": None, first: SEEN, third: SEEN, second: LIKELY, fourth: SEEN}
+    says = {"": NOT, "smaller": None, "rate=usual": None, fourth: SEEN, first: SEEN, third: SEEN, second: LIKELY}
     keys, left, trained = changes(monkeypatch, says)
     assert keys == [first, second, third] and left == 0, "what was ready beyond it is a matter of timing"
     assert trained.pop("") == "always" and set(trained.values()) == {"passing"} and list(trained) == ORDER
