@@ -220,7 +220,7 @@ def probe(asked: commands.ProbeOptions, listener: CallListener | None) -> ProbeR
     following = _following(f"probe {wanted.factory}", asked, listener)
     _opened(wanted.out)
     seconds = probes.seconds(wanted, place.workers)
-    following.making(links.announced(len(wanted.depths), seconds, wanted.time, quick=wanted.quick))
+    following.making(links.announced(len(wanted.depths), seconds, wanted.time, quick=probes.train(wanted) == "no"))
     with several("processes", place) as execute:
         done = probes.run(wanted, execute, begin + wanted.time, following.probing)
         if done.results:

@@ -260,13 +260,14 @@ LINKS = ("gradient", "scores", "update", "stream", "tokens", "loss", "finite")
 
 @pytest.mark.slow
 def test_a_model_of_ones_own_is_probed_by_name_or_as_a_function(tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    options: dict[str, Any] = {"depths": (2, 4, 8), "seeds": 0, "steps": 2, "out": tmp_path}
+    options: dict[str, Any] = {"depths": (2, 4, 8), "seeds": 0, "steps": 2, "quick": True, "out": tmp_path}
     named = stabkit.probe("tests.own.probe_models:pre_ln", **options)
     request.getfixturevalue("workers")
     given = stabkit.probe(probe_models.pre_ln, workers=1, **options)
     shown = unescape(re.sub("<[^>]+>", "", named._repr_html_()))
-    assert isinstance(named, ProbeResult) and named.verdict.replace("`", "") in shown and "Will it train?" in shown
-    assert named.cures.columns.tolist() == ["change", "forecast", "probability", "code"] and named.cures.empty
+    assert isinstance(named, ProbeResult) and named.verdict.replace("`", "") in shown and "Does it train?" in shown
+    columns = ["change", "word", "basis", "probability", "loss", "without", "updates", "code"]
+    assert named.cures.columns.tolist() == columns and named.cures.empty
     assert given.links.equals(named.links) and list(named.links["link"]) == list(LINKS)
     assert set(named.links["verdict"]) <= {"pass", "fail", "cannot tell"}
     stream = named.links[named.links["link"] == "stream"].iloc[0]

@@ -188,7 +188,8 @@ class Bars(Progress):
             job = event["id"]
             if job not in self.bars:
                 self.bars[job] = self.add_task(escape(self.names.get(job, job)), total=event["steps"], note="")
-            self.update(self.bars[job], completed=event["step"], note=f"step {event['step']}, loss {_loss(event)}")
+            note = f"step {event['step']}, loss {_loss(event)}"
+            self.update(self.bars[job], completed=event["step"], total=event["steps"], note=note)
             if (now := time.monotonic()) - self.drawn > self.DRAWN:
                 self.drawn = now
                 self.refresh()

@@ -84,6 +84,8 @@ def _title(source: Judged) -> str:
     """`Loss: 3.16 at 24 layers after 150 updates, 1.31 with DeepNorm in place of Post-LN`."""
     frame = _select(source)
     own = frame[frame["kind"] == DEPTH]
+    if own.empty:
+        return "Loss: a number was lost before any update"
     name = str(own["run"].iloc[-1])
     rows = own[own["run"] == name]
     said = f"Loss: {short(float(rows['value'].iloc[-1]), 3)} at {name} after {updates(len(rows))}"

@@ -23,7 +23,7 @@ from stabkit.own.chain import updates
 from stabkit.own.factory import one_line
 from stabkit.own.probe.built_model import BuiltModel, make, seeded
 from stabkit.own.probe.job import answered, key, reporter
-from stabkit.own.probe.loop import TOO_LARGE
+from stabkit.own.probe.onward import TOO_LARGE
 from stabkit.own.probe.schedule import peak
 from stabkit.own.sublayers import run
 from stabkit.results.own.trial import TRIAL_VERSION, ModelTrial

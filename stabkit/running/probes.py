@@ -163,13 +163,13 @@ def _probed(
     request: ProbeRequest, specs: list[ProbeSpec], execute: Map, until: float, probing: Probing
 ) -> Done[ProbeSpec, ModelCell]:
     """These cells: one of the shallowest first, which answers soonest, then the deepest, which take longest."""
-    shelf, train = Shelf(PROBE, request.out), _train(request)
+    shelf, which = Shelf(PROBE, request.out), train(request)
     work: Work[ProbeSpec, ProbedCell] = Work(
         kind="probe",
         again="probed again",
         shelf=None,
         name=lambda spec: spec.name,
-        jobs=lambda spec: [request.job(spec, train, until)],
+        jobs=lambda spec: [request.job(spec, which, until)],
         result=lambda spec, answer: _read(shelf, answer),
         attempts=CommandAttempts("timeout"),  # what hung once hangs again
         seconds=lambda spec: math.inf if spec is specs[0] else float(spec.depth or 0),
@@ -185,8 +185,9 @@ def _probed(
     return Done(results=cells, lost=lost, reused=sum(probed.reused for probed in done.results))
 
 
-def _train(request: ProbeRequest) -> Train:
-    return "no" if request.quick or request.widths != (None,) else "undecided"
+def train(request: ProbeRequest) -> Train:
+    """Nothing where there is no forecast to begin with, or widths are compared."""
+    return "no" if request.quick or request.widths != (None,) or request.steps != UPDATES else "undecided"
 
 
 ENOUGH = 2
@@ -194,10 +195,12 @@ ENOUGH = 2
 
 
 def changed(found: Judged, request: ProbeRequest, execute: Map, until: float, probing: Probing) -> Judged:
-    """What was judged, with changes that were tried on the deepest model at the worst rate, in the order that the link
-    which breaks gives: those that pass the forecast are trained, the model as it is beside them, until ENOUGH are seen
-    to train or the clock says `until`."""
-    at = max((cell for cell in found.cells if cell.facts.lr == found.worst.lr), key=lambda cell: cell.depth)
+    """What was judged, with changes that were tried on the deepest model at the worst rate and seed, in the order that
+    the link which breaks gives: those that pass the forecast are trained, the model as it is beside them, until ENOUGH
+    are seen to train or the clock says `until`."""
+    deepest = found.worst.depths[-1]
+    place = deepest.depth, found.worst.lr, deepest.seed
+    at = next(cell for cell in found.cells if (cell.facts.depth, cell.facts.lr, cell.seed) == place)
     keys = first_tried(found.worst, [at])
     asked = replace(request, depths=(at.facts.depth,), seeds=(at.seed,), lrs=(at.facts.lr,), changes=("", *keys))
     specs = {spec.name: spec for spec in asked.specs()}
@@ -217,9 +220,11 @@ def changed(found: Judged, request: ProbeRequest, execute: Map, until: float, pr
                 if _enough(asked.changes, waiting, cells) or (time.time() > until and not stored):
                     break
     tried = list(itertools.takewhile(lambda key: key not in waiting, keys)) if "" not in waiting else keys
-    listed = [key for key in tried if key in cells]  # which later ones were ready by then is a matter of timing
-    cures = tuple(cure(cells[key], cells.get("")) for key in listed)
-    beside = tuple((key, cells[key]) for key in ("", *listed) if key in cells and "trained" in cells[key].records)
+    all_ = [cure(cells[key], cells.get("")) for key in tried if key in cells]
+    before = itertools.accumulate(map(_seen, all_), initial=0)
+    cures = tuple(one for one, seen in zip(all_, before, strict=False) if seen < ENOUGH)  # later ones: by timing alone
+    shown = ("", *(one.change for one in cures))
+    beside = tuple((key, cells[key]) for key in shown if key in cells and "trained" in cells[key].records)
     left = 0 if sum(_seen(one) for one in cures) >= ENOUGH else len([key for key in waiting if key])
     return replace(found, cures=cures, untried=left, beside=beside)
 

@@ -90,7 +90,7 @@ def _mended(judged: Judged) -> str:
     if cure.basis == "forecast" or cure.loss is None:
         said = f"by its forecast alone ({probability(cure.probability or 0.0)})"
         return f"with {cure.label} it trains, {said}: {cure.marked}{left}"
-    beside = "; without it diverges" if cure.diverges else f", {cure.without:.3g} without" if cure.without else ""
+    beside = f", {_number(cure.without)} without" if cure.without is not None else ""
     loss = f"the loss is {cure.loss:.3g} after {updates(cure.updates)}{beside}"
     return f"with {cure.label} it trains, {loss}: {cure.marked}"
 
@@ -166,7 +166,7 @@ def by_depth(verdict: Verdict) -> str:
 def rests_on(decision: Decision) -> str:
     """`seen, after 140 updates`, `seen, diverges at update 3`, `forecast 0.97`; "" of what nothing is known of."""
     if decision.diverges:
-        return f"seen, diverges at update {decision.updates}"
+        return f"seen, diverges {f'at update {decision.updates}' if decision.updates else 'before any update'}"
     if decision.basis == "seen":
         return f"seen, after {updates(decision.updates)}"
     return f"forecast {probability(decision.probability)}" if decision.probability is not None else ""
@@ -207,7 +207,7 @@ def in_short(judged: Judged) -> str:
     if cure is None:
         return fitting(f"{who} {said}{on}.", f"It {said}{on}.", f"It {said}.")
     seen = cure.loss is not None and cure.without is not None
-    both = f" ({cure.loss:.3g}, {cure.without:.3g} without)" if seen else ""
+    both = f" ({cure.loss:.3g}, {_number(cure.without)} without)" if seen else ""
     it, fixed = f"{who} {said}", f"; with {cure.label} it trains"
     return fitting(f"{it}{on}{fixed}{both}.", f"{it}{fixed}{both}.", f"{it}{fixed}.", f"It {said}{fixed}.")
 
@@ -303,17 +303,20 @@ def cures(judged: Judged) -> list[dict[str, str]]:
             "change": own.label,
             "word": own.word,
             "basis": "seen" if own.basis == "seen" else f"forecast {probability(own.probability or 0.0)}",
-            "loss": "–" if own.loss is None else f"{own.loss:.3g}",
-            "without": "diverges"
-            if own.diverges and own.loss is not None
-            else "–"
-            if own.without is None
-            else f"{own.without:.3g}",
+            "loss": _number(own.loss),
+            "without": _number(own.without),
             "updates": str(own.updates),
             "code": own.code,
         }
         for own in judged.cures
     ]
+
+
+def _number(loss: float | None) -> str:
+    """`1.31`, `diverged`, `–`."""
+    if loss is None:
+        return "–"
+    return f"{loss:.3g}" if math.isfinite(loss) else "diverged"
 
 
 def rates(judged: Judged) -> list[dict[str, Any]]:
@@ -348,7 +351,7 @@ def _rate(verdict: Verdict, judged: Judged) -> dict[str, Any]:
                 "why": chain.why(link),
                 "among": where(link),
                 "exponent": _with_depth(link),
-                "values": [_number(name, levels[depth]) if depth in levels else "–" for depth in depths],
+                "values": [_told(name, levels[depth]) if depth in levels else "–" for depth in depths],
                 "cells": [_among_cell(name, link, levels.get(depth), depth == depths[-1]) for depth in depths],
             }
             for name, link in verdict.links.items()
@@ -378,7 +381,7 @@ def _said(decision: Decision) -> LinkCell:
 def _among_cell(name: str, link: LinkVerdict, level: float | None, deepest: bool) -> LinkCell:
     """Whether a number lies where nine of ten models have it that train; what breaks is said of the deepest, and of
     every depth whose own number lies beyond the limit."""
-    number = "" if level is None else _number(name, level)
+    number = "" if level is None else _told(name, level)
     if not link.evidence and link.verdict == "pass":
         return LinkCell("trains", WITHIN, number)  # all finite
     if link.verdict == "fail" and (deepest or not within(link, level)):
@@ -397,7 +400,7 @@ def within(link: LinkVerdict, level: float | None) -> bool:
     return level >= link.limit if link.limit < 1 else level <= link.limit
 
 
-def _number(name: str, value: float) -> str:
+def _told(name: str, value: float) -> str:
     """Scores that tell nothing tell 0."""
     return "0" if name == "scores" and value <= 1.01 * SILENT else short(value)
 

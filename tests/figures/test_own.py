@@ -9,11 +9,14 @@ import pandas as pd
 import pytest
 
 from stabkit.figures.model_curves import OUTPUT, OWN, WATCHED, WEIGHTS
+from stabkit.figures.own_losses import LOSSES
 from stabkit.results.own.cell import Broke, ModelCell
+from stabkit.results.own.cure import cure
 from stabkit.results.own.judged import Judged
 from stabkit.results.own.verdict import verdict
 from stabkit.results.records import Table
 from tests.results.test_own import DEPTHS, made
+from tests.results.test_own_looks import LEVEL, trained
 
 
 def probed(cells):
@@ -52,7 +55,7 @@ FOUND = {
 }
 
 
-@pytest.mark.parametrize("figure", OWN.values(), ids=OWN)
+@pytest.mark.parametrize("figure", [*OWN.values(), LOSSES], ids=[*OWN, "losses"])
 @pytest.mark.parametrize("cells", FOUND.values(), ids=FOUND)
 @np.errstate(all="ignore")
 def test_every_picture_is_drawn_and_told(figure, cells):
@@ -76,6 +79,25 @@ def test_each_frame_holds_what_was_recorded():
     assert found.worst.gradient.step == 3
     assert OWN["gradient"].select(found)[["x", "value"]].to_numpy().tolist() == [[0, 1], [1, 0.5]]
     assert "right end: 6 layers: 0.50" in OWN["gradient"].described(OWN["gradient"].select(found))
+
+
+def test_the_losses_are_means_of_ten_of_every_depth_and_of_changes_that_were_seen_to_train():
+    cells = [made(2, steps=16), trained(3.0, 40, depth=6)]
+    beside = [("", trained(3.0, 60, depth=6)), *((key, trained(1.0, 60, change=key)) for key in ("rate/3", "clip"))]
+    cures = [replace(cure(cell, beside[0][1]), word="trains") for _, cell in beside[1:]]
+    found = replace(probed(cells), beside=tuple(beside), cures=(cures[0], replace(cures[1], word="fails")))
+    frame = LOSSES.select(found)
+    ends = {name: (rows["x"].max(), rows["value"].iloc[-1]) for name, rows in frame.groupby("run", sort=False)}
+    few = float(made(2, steps=16).records["loss"].at("train")[6:16].mean())
+    assert ends == {
+        "2L": (16, pytest.approx(few)),
+        "6L": (60, 3.0),
+        "a third of the rate": (60, 1.0),
+        "frequencies alone": (60, LEVEL),
+        "all that can be learnt": (60, 0.5),
+    }
+    assert LOSSES.title(found) == "Loss: 3.0 at 6L after 60 updates, 1.0 with a third of the rate"
+    assert frame[frame["run"] == "6L"]["value"].iloc[0] == pytest.approx(cells[1].records["loss"].at("train")[0])
 
 
 def test_a_watchs_captions_say_what_is_drawn():

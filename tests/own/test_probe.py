@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+from torch import nn
+from torch.nn import functional
 
 from stabkit.errors import UsageError
 from stabkit.own.chain.reader import masks
+from stabkit.own.probe import onward
 from stabkit.own.probe.built_model import make
+from stabkit.own.probe.level import Targets
 from stabkit.own.probe.loop import cell as loop_cell
 from stabkit.own.probe.loop import record
 from stabkit.own.sublayers.run import Call
+from stabkit.results.own import decided
+from stabkit.results.own.cure import SIDE_BY_SIDE
 from stabkit.results.own.judged import refuse
+from stabkit.results.own.measured import UPDATES
 from stabkit.results.own.verdict import verdict
 from stabkit.storage.probed import PROBE
 from stabkit.storage.shelf import Shelf
@@ -325,13 +334,188 @@ def test_a_mask_is_found_by_place_and_by_name():
         assert list(masks(model, call)) == ["attention_mask"]
 
 
-def test_a_short_training_ends_where_it_has_learnt_and_is_read_there():
-    found = cell("alone", 2, lr=3e-3, steps=600)
-    (last,) = {int(found.records[name].steps[-1]) for name in ("loss", "update", "gradient", "delta", "scores")}
-    assert found.facts.steps == 600 and 16 < last < 590, "two layers learn a chain of words before that"
-    seen = verdict([found]).trained
-    assert seen is not None and seen.word == "trains" and seen.updates == last
-    assert found.records["delta"].value("outside@relative", last) > 0, "the last step was held against the one before"
-    whole = cell("alone", 2, lr=3e-3, steps=16)
-    (updates,) = {int(whole.records[name].steps[-1]) for name in ("loss", "update")}
-    assert updates == 16
+# — what it trains on —
+
+
+def by_hand(factory, updates, read=UPDATES):
+    """(losses, state) of so many updates; the batch after update `read` is looked at once more, as a probe does."""
+    made = make(factory, "factory", 2, 0, 0.0)
+    losses = []
+    for step in range(1, updates + 1):
+        made.optimizers[0].zero_grad()
+        loss = made.objective.at(made.model, step)
+        losses.append(float(loss.detach()))
+        loss.backward()
+        made.optimizers[0].step()
+        made.schedule.step()
+        if step == read:
+            made.objective.at(made.model, step + 1)
+    return losses, [value.clone() for value in made.model.state_dict().values()]
+
+
+def noisy_and_scheduled(depth, rate=1e-3):
+    """Dropout draws, BatchNorm counts, the model too; the rate falls."""
+    model, loss = models.noisy(depth)
+    model.calls = 0
+    model.register_buffer("mean", torch.zeros(1))
+
+    def counted(module, given, returned):
+        if module.training:
+            module.calls, module.mean = module.calls + 1, 0.9 * module.mean + 0.1 * returned.detach().mean()
+        return returned * (1 + 0.01 * module.calls) - module.mean
+
+    model.register_forward_hook(counted)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=rate)
+    return model, loss, optimizer, torch.optim.lr_scheduler.LambdaLR(optimizer, lambda t: 1 / (1 + t))
+
+
+def rate_in_a_tensor(depth):
+    return noisy_and_scheduled(depth, torch.tensor(1e-3))
+
+
+def scheduler_of_its_own(depth):
+    class Falling:
+        def __init__(self, optimizer):
+            self.optimizer, self.t = optimizer, 0
+
+        def step(self):
+            self.t += 1
+            self.optimizer.param_groups[0]["lr"] = 1e-3 / (1 + self.t)
+
+    model, loss, optimizer, _ = noisy_and_scheduled(depth)
+    return model, loss, optimizer, Falling(optimizer)
+
+
+@pytest.mark.parametrize("factory", [noisy_and_scheduled, rate_in_a_tensor, scheduler_of_its_own])
+def test_training_on_after_the_ramp_is_training_without_it_to_the_bit(factory):
+    """Parameters, buffers, what Adam remembers, the schedule, chance."""
+    made = make(factory, "factory", 2, 0, 0.0)
+    own = loop_cell(made, record(made, UPDATES, ramped=True), factory="a:b", depth=2, lr=0.0, seed=0, steps=UPDATES)
+    assert "ramp_loss" in own.records
+    on = onward.trained(made, own, lambda step, loss: None, updates=24)
+    losses, state = by_hand(factory, 24)
+    assert decided.losses(on) == losses
+    assert all(torch.equal(a, b) for a, b in zip(made.model.state_dict().values(), state, strict=True))
+
+
+def ending(at, error):
+    """(factory, a list to be filled before it raises this from an update on)."""
+    armed = []
+
+    def factory(depth):
+        model, loss = models.pre_ln(depth)
+
+        def short(model, step):
+            if armed and step > at:
+                raise error
+            return loss(model, step)
+
+        return model, short
+
+    return factory, armed
+
+
+@pytest.mark.parametrize(
+    ("factory", "updates", "note", "diverges"),
+    [
+        (ending(20, ValueError("scale is negative")), 21, "update 21 raised ValueError: scale is negative", True),
+        (ending(30, IndexError("no batch")), 30, "update 31 raised IndexError: no batch", False),
+        ((models.loader, []), 20, "its 20 batches were used up", False),
+    ],
+)
+def test_training_on_ends_with_a_note_where_the_users_code_or_its_batches_end(factory, updates, note, diverges):
+    made = make(factory[0], "factory", 2, 0, 0.0)
+    own = loop_cell(made, record(made, UPDATES, ramped=True), factory="a:b", depth=2, lr=0.0, seed=0, steps=UPDATES)
+    factory[1].append(True)
+    on = onward.trained(made, own, lambda step, loss: None, updates=60)
+    assert f"{note}: it was trained no further" in on.facts.notes and len(decided.losses(on)) == updates
+    assert decided.decided(on).diverges is diverges and not on.facts.within
+
+
+def test_what_is_undecided_is_trained_on_until_a_look_is_firm_and_else_not(tmp_path):
+    asked = {"steps": UPDATES, "ramped": True, "lr": 3e-3}
+    seen = Shelf(PROBE, tmp_path).load(told("alone", tmp_path, 2, train="undecided", **asked)["folder"])
+    found = decided.decided(seen)
+    assert (found.word, found.basis) == ("trains", "seen") and UPDATES < found.updates == len(decided.losses(seen))
+    quick = Shelf(PROBE, tmp_path).load(told("alone", tmp_path, 2, **asked)["folder"])
+    assert "trained" not in quick.records and decided.decided(quick).basis == "forecast"
+    assert np.array_equal(quick.records["loss"].values, seen.records["loss"].values)
+
+
+def test_what_ended_by_time_is_trained_again_only_with_more_time(tmp_path):
+    asked = {"steps": UPDATES, "ramped": True, "train": "always", "until": 0.0}
+    first = told("pre_ln", tmp_path, 2, **asked)
+    ended = Shelf(PROBE, tmp_path).load(first["folder"])
+    assert ended.facts.within == 120.0 and "trained" not in ended.records
+    assert all(told("pre_ln", tmp_path, 2, **asked | {"seconds": most})["reused"] for most in (120.0, 60.0))
+    again = told("pre_ln", tmp_path, 2, **asked | {"until": 4e9}, seconds=300.0)
+    assert not again["reused"] and again["folder"] == first["folder"]
+    whole = Shelf(PROBE, tmp_path).load(again["folder"])
+    assert not whole.facts.within and len(decided.losses(whole)) == SIDE_BY_SIDE
+    assert told("pre_ln", tmp_path, 2, **asked, seconds=600.0)["reused"]
+
+
+# — what its loss costs who knows nothing —
+
+
+def level(*losses):
+    """(level, whether a regression) of some calls of a loss."""
+    targets = Targets()
+    for loss in losses:
+        with targets:
+            value = loss()
+        targets.ended(float(value))
+    return targets.level, targets.regression
+
+
+def test_the_level_of_labels_is_the_entropy_of_their_frequencies():
+    scores, labels = torch.randn(4000, 3), torch.tensor([0, 0, 1, 2]).repeat(1000)
+    half = -(0.5 * math.log(0.5) + 0.5 * math.log(0.25))
+    assert level(lambda: functional.cross_entropy(scores, labels))[0] == pytest.approx(half, abs=1e-3)
+    assert level(lambda: nn.NLLLoss()(scores.log_softmax(-1), labels))[0] == pytest.approx(half, abs=1e-3)
+    kept = level(lambda: nn.CrossEntropyLoss(ignore_index=0)(scores, labels))
+    assert kept[0] == pytest.approx(math.log(2), abs=1e-3)
+    twice = level(*(lambda part=part: functional.cross_entropy(scores[:2000], part) for part in labels.view(2, -1)))
+    assert twice[0] == pytest.approx(half, abs=1e-3)
+    mixed = 0.9 * torch.tensor([0.5, 0.25, 0.25]) + 0.1 / 3
+    smooth = level(lambda: functional.cross_entropy(scores, labels, label_smoothing=0.1))
+    assert smooth[0] == pytest.approx(float(-(mixed * mixed.log()).sum()), abs=1e-3)
+    absent = level(lambda: functional.cross_entropy(torch.randn(1000, 4), labels[:1000], label_smoothing=0.1))
+    mixed = 0.9 * torch.tensor([0.5, 0.25, 0.25, 0.0]) + 0.1 / 4
+    assert absent[0] == pytest.approx(float(-(mixed * mixed.log()).sum()), abs=2e-3)
+
+
+def test_the_level_of_a_regression_is_the_variance_of_each_place_over_all_answers():
+    answers = torch.randn(2, 50, 3) * torch.tensor([1.0, 2.0, 3.0]) + torch.tensor([5.0, 0.0, -5.0])
+    found, regression = level(*(lambda part=part: functional.mse_loss(torch.zeros(50, 3), part) for part in answers))
+    assert regression and found == pytest.approx(float(answers.flatten(0, 1).var(0).mean()))
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        lambda x, y: functional.cross_entropy(x, y) + 0.1 * x.square().mean(),
+        lambda x, y: functional.cross_entropy(x, y) + functional.cross_entropy(x, y),
+        lambda x, y: functional.cross_entropy(x, y, reduction="sum"),
+        lambda x, y: functional.cross_entropy(x, y, weight=torch.tensor([1.0, 2.0, 3.0])),
+        lambda x, y: functional.cross_entropy(x, x.softmax(-1)),
+        lambda x, y: 0.5 * functional.mse_loss(x[:, 0], y.float()),
+        lambda x, y: functional.mse_loss(x[:, 0], y.float(), reduction="sum"),
+        lambda x, y: -x.log_softmax(-1)[:, 0].mean(),
+    ],
+)
+def test_no_level_is_known_of_a_loss_of_several_terms_or_of_another_kind(loss):
+    assert level(lambda: loss(torch.randn(60, 3), torch.arange(60) % 3))[0] is None
+
+
+def test_a_regression_of_ones_own_is_held_against_the_best_constant():
+    def regression(depth):
+        model = models.Stack(depth)
+        model.head = nn.Linear(models.WIDTH, 1)
+        return model, lambda model, step: functional.mse_loss(
+            model(models.text(step))[..., 0], models.text(step).float() / 50
+        )
+
+    found = record(make(regression, "regression", 2, 0, 0.0), 4)
+    answers = torch.cat([models.text(step) for step in range(1, 6)]).float() / 50
+    assert found.regression and found.frequencies == pytest.approx(float(answers.double().var(0).mean()))

@@ -11,11 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stabkit.results.depth_fit import depth_fit, geometric
-from stabkit.results.forecast.logistic import word
 from stabkit.results.line import too_few
+from stabkit.results.own import verdict as found
 from stabkit.results.own.cell import Broke, Facts, ModelCell, Sublayer, facts
-from stabkit.results.own.cure import Cure, cure
-from stabkit.results.own.judged import Judged
+from stabkit.results.own.cure import cure
+from stabkit.results.own.decided import said
+from stabkit.results.own.forecast import ours
 from stabkit.results.own.rules import worst
 from stabkit.results.own.verdict import Limits, verdict
 from stabkit.results.records import Table
@@ -183,17 +184,16 @@ def test_of_several_stacks_what_fails_for_certain_stands_for_the_link():
 
 def test_a_change_beside_which_a_link_still_fails_is_no_cure():
     body = made(6, ratio=1e-9)
-    assert cure([replace(body, facts=replace(body.facts, change="rate/3"))]).word == "likely stuck"
+    assert cure(replace(body, facts=replace(body.facts, change="rate/3"))).word == "fails"
 
 
-def test_upper_branches_that_weigh_nothing_fail_and_leave_the_word_open_at_best():
+def test_upper_branches_that_weigh_nothing_fail_and_leave_the_word_undecided_at_best():
     idle = verdict([behind_a_norm(made(n, growth=1e6), **{"stack.1.self": 1.0, "stack.2.self": 1e-4}) for n in DEPTHS])
     assert idle.failing == ["stream"] and not idle.stream.certain and "too little to count" in why(idle.stream)
-    assert idle.word == "out of range"
-    likely = replace(idle, forecast=replace(idle.forecast, probability=0.97, axes=()))
-    assert likely.word == "open"
-    assert replace(likely, forecast=replace(likely.forecast, probability=0.03)).word == "likely stuck"
-    assert replace(likely, finite=replace(likely.finite, verdict="fail")).word == "likely stuck"
+    words = [said(idle.links, p, None, [], ours().looks).word for p in (None, 0.97, 0.8, 0.2, 0.03)]
+    assert words == ["undecided"] * 3 + ["probably fails", "fails"]
+    lost = {**idle.links, "finite": replace(idle.finite, verdict="fail")}
+    assert said(lost, 0.97, None, [], ours().looks).word == "fails"
 
 
 def test_a_depth_of_one_layer_has_no_ratio_and_hides_none():
@@ -265,14 +265,16 @@ def test_the_first_number_that_is_not_finite_is_named():
     cells = [made(n, broke=Broke(step=3, where="stream of stack.2.self") if n > 12 else None) for n in DEPTHS]
     found = verdict(cells).finite
     assert found.verdict == "fail" and found.step == 3 and "at 24 layers: step 3, stream of stack.2.self" in why(found)
-    assert verdict(cells).word == "likely stuck" and verdict(cells).failing == ["finite"]
+    assert verdict(cells).word == "fails" and verdict(cells).failing == ["finite"]
+    assert [own.decision.word for own in verdict(cells).depths] == ["undecided"] * 2 + ["fails"] * 2
+    assert verdict(cells).decision.diverges and verdict(cells).decision.updates == 3
 
 
 def test_one_depth_has_levels_and_no_exponents():
     found = verdict([made(None, seed, ratio=0.5) for seed in (0, 1)])
     assert found.gradient.verdict == "pass" and found.gradient.fit is None
     assert found.stream.verdict == "cannot tell" and "takes no depth" in why(found.stream)
-    assert found.word == "out of range" and found.forecast.axes == ("updates", "one batch", "no scores")
+    assert found.word == "undecided" and found.forecast.axes == ("updates", "one batch", "no scores")
 
 
 def test_the_limits_are_options():
@@ -285,14 +287,13 @@ def test_facts_survive_json():
     assert facts(known.to_json()) == known
 
 
-def test_the_nearest_change_is_named_where_none_mends_it():
-    body = verdict([made(6)])
-    told = replace(body, forecast=replace(body.forecast, probability=0.2, axes=()))
-    cures = [Cure(change=key, label=key, word=word(p), probability=p, code="") for key, p in (("a", 0.5), ("b", 0.7))]
-    assert Judged([], [told], tuple(cures)).nearest == cures[1] and Judged([], [told]).nearest is None
-    mended = Cure(change="c", label="c", word="likely trains", probability=0.95, code="")
-    assert Judged([], [told], (*cures, mended)).nearest is None
-    assert Judged([], [told], (replace(cures[0], word="likely stuck", probability=0.05),)).nearest is None
+def test_what_has_a_rate_beyond_all_tested_ones_is_held_against_none_of_their_numbers(monkeypatch):
+    cells = [made(6, steps=16), made(12, steps=16)]
+    usual = verdict(cells)
+    monkeypatch.setattr(found, "forecast", lambda cells: replace(usual.forecast, axes=("rate",)))
+    fast = verdict(cells)
+    assert usual.update.healthy is not None and fast.update.healthy is None
+    assert fast.stream == usual.stream and fast.stream.healthy is not None
 
 
 def test_links_that_explain_say_after_which_update():

@@ -17,7 +17,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from stabkit.figures.own_losses import LOSSES
 from stabkit.report.json_document import ended
+from stabkit.results.forecast.logistic import WORDS
+from stabkit.results.own.judged import judged
 from stabkit.results.records import Table, jsonable
 from stabkit.spec import RunSpec
 from stabkit.storage import probed, surfaces, translations, watched, weights
@@ -27,6 +30,7 @@ from stabkit.storage.store import Store, to_files
 from stabkit.storage.surfaces import SURFACE
 from stabkit.storage.translations import TRANSLATION, of_run
 from stabkit.storage.watched import WatchShelf
+from stabkit.wording import links
 
 STORED = Path(__file__).parent / "stored_1_0_0"
 HASHES: Mapping[str, Mapping[str, str]] = json.loads((STORED / "hashes.json").read_text(encoding="utf-8"))
@@ -137,6 +141,13 @@ def test_every_stored_folder_is_listed() -> None:
     assert {f"{kind}/{name}" for kind in names for name in names[kind]} == set(HASHES)
     (trained,) = [stored for stored in map(Store(STORED).load, Store(STORED).ids()) if of_run(stored)]
     assert trained.spec.task.source == "de"
+
+
+def test_a_stored_probe_has_a_word_a_sentence_and_a_picture_of_its_losses() -> None:
+    cells = [Shelf(PROBE, STORED).load(name) for name in Shelf(PROBE, STORED).ids()]
+    found = judged(cells)
+    assert found.worst.word in WORDS and found.worst.decision.basis == "forecast" and "trained" not in cells[0].records
+    assert links.answer(found) and len(LOSSES.select(found)) == len(cells[0].records["loss"].steps) - 1
 
 
 def environment(folder: Path) -> Any:

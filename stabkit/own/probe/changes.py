@@ -217,7 +217,7 @@ def _before(made: BuiltModel, by: float) -> BuiltModel | None:
     """N(x + f(x)) as x + f(N(x)), each norm with the weights that it has; the last stays after the last sum too."""
     called: list[tuple[nn.Module, int]] = []
     handles = [
-        module.register_forward_pre_hook(lambda module, given: called.append((module, _place(given))))
+        module.register_forward_hook(lambda module, given, returned: called.append((module, _place(given, returned))))
         for module in made.model.modules()
         if all(p.dim() < 2 for p in module.parameters())
     ]
@@ -233,7 +233,8 @@ def _before(made: BuiltModel, by: float) -> BuiltModel | None:
     for own, last in ((own, own is stack.sublayers[-1]) for stack in anatomy.stacks for own in stack.sublayers):
         begins = {part.name.rpartition(".")[0] for part in own.parts if part.role in READERS}
         norm = norm_at.get(own.join.node.value.data_ptr())
-        plain = own.norm_out and not own.norm_in and not own.norm_branch and own.kind in ("self", "ffn")
+        norms = own.norm_in, own.norm_out, own.norm_branch
+        plain = norms == (False, True, False) and own.omega == 1 and own.kind in ("self", "ffn")
         if norm is None or not plain or not begins or not begins <= owners.keys():
             return None
         moved.append((norm, [owners[name] for name in sorted(begins)], last))
@@ -247,8 +248,10 @@ def _before(made: BuiltModel, by: float) -> BuiltModel | None:
     return made
 
 
-def _place(given: tuple[Any, ...]) -> int:
-    return given[0].data_ptr() if given and isinstance(given[0], torch.Tensor) else 0
+def _place(given: tuple[Any, ...], returned: Any) -> int:
+    """Where what a module was called with lies; 0 of one that gives it back, dropout in eval mode, say."""
+    before, after = (x.data_ptr() if isinstance(x, torch.Tensor) else 0 for x in (next(iter(given), None), returned))
+    return before if before != after else 0
 
 
 def _normed_first(norm: nn.Module) -> Callable[[nn.Module, Any, Any], Any]:

@@ -94,10 +94,9 @@ def _probed(
         recorded = loop.record(made, job["steps"], job["blocks"], reporter(job, tell), ramped=job["ramped"])
         result = loop.cell(made, recorded, **asked(job, "factory", "depth", "lr", "seed", "steps", "change"))
         if wanted(job["train"], result):
-            result = onward.trained(
-                made, result, reporter(job, tell), updates=SIDE_BY_SIDE * (job["train"] in ("passing", "always")),
-                until=job["until"], within=job["seconds"],
-            )  # fmt: skip
+            updates = SIDE_BY_SIDE * (job["train"] in ("passing", "always"))
+            told = reporter({**job, "steps": updates or looks.LAST}, tell)
+            result = onward.trained(made, result, told, updates=updates, until=job["until"], within=job["seconds"])
         where = {"stabkit": __version__, "torch": torch.__version__, "wall_seconds": round(time.monotonic() - begin, 3)}
         shelf.commit(probe_id, probed.to_files(result, where))
     return {"folder": probe_id, "reused": False}

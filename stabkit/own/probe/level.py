@@ -2,10 +2,11 @@
 
 Seen are `cross_entropy`, `nll_loss` and `mse_loss` of `torch.nn.functional`, whoever calls them:
 
-    classes   −Σ f·ln f of the frequencies f of all labels seen: the loss of who knows frequencies alone
+    classes   −Σ f·ln f of the frequencies f of all labels seen: the loss of who knows frequencies alone; of labels that
+              are smoothed by ε over K classes, f is (1 − ε)·f + ε/K
     numbers   the mean over an answer's places of their variance over all answers: the loss of the best constant
 
-Only where a loss is one such call and nothing else: its value is the call's.
+Only where a loss is one such call and nothing else: its value is the call's, a plain mean.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ class Targets(TorchFunctionMode):
         super().__init__()
         self._seen: list[tuple[bool, torch.Tensor, float]] = []
         self._counts: torch.Tensor | None = None
+        self._smooth = 0.0, 1
         self._numbers: list[torch.Tensor] = []
         self._plain = True
 
@@ -38,7 +40,10 @@ class Targets(TorchFunctionMode):
         returned = func(*args, **kwargs)
         if func in CLASSES or func is functional.mse_loss:
             target = args[1] if len(args) > 1 else kwargs.get("target")
-            if isinstance(target, torch.Tensor) and isinstance(returned, torch.Tensor) and returned.numel() == 1:
+            mean = kwargs.get("reduction", "mean") == "mean" and kwargs.get("weight") is None
+            if isinstance(target, torch.Tensor) and mean:
+                if smoothing := kwargs.get("label_smoothing", 0.0):
+                    self._smooth = smoothing, args[0].shape[-1 if args[0].dim() == 1 else 1]
                 ignored = kwargs.get("ignore_index", -100)
                 kept = target.detach() if target.is_floating_point() else target.detach()[target != ignored]
                 self._seen.append((func in CLASSES, kept, float(returned.detach())))
@@ -74,7 +79,7 @@ class Targets(TorchFunctionMode):
         if not self._plain or (self._counts is None) == (not self._numbers):
             return None
         if self._counts is not None:
-            return entropy(self._counts.tolist())
+            return entropy(self._counts.tolist(), *self._smooth)
         shapes = {tuple(part.shape[1:]) for part in self._numbers}
         together = torch.cat([part.flatten(1) if part.dim() > 1 else part[:, None] for part in self._numbers]) if (
             len(shapes) == 1 and all(part.dim() for part in self._numbers)
@@ -82,9 +87,12 @@ class Targets(TorchFunctionMode):
         return float(together.var(dim=0).mean()) if len(together) > 1 else None
 
 
-def entropy(counts: list[int]) -> float:
+def entropy(counts: list[int], smoothing: float = 0.0, classes: int = 1) -> float:
     """Of the frequencies of so many of each, nats; what few cannot show is added, (K − 1)/2n (Miller and Madow)."""
     n, there = sum(counts), [count for count in counts if count]
     if not n:
         return math.nan
-    return -sum(c / n * math.log(c / n) for c in there) + (len(there) - 1) / (2 * n)
+    shares = [(1 - smoothing) * c / n + smoothing / classes for c in there]
+    never = smoothing * (classes - len(there)) / classes
+    rest = -never * math.log(smoothing / classes) if never > 0 else 0.0
+    return rest - sum(p * math.log(p) for p in shares) + (len(there) - 1) / (2 * n)

@@ -45,7 +45,7 @@ from stabkit.own.chain.reader import Reader, lost, masks
 from stabkit.own.factory import one_line
 from stabkit.own.probe.built_model import BuiltModel
 from stabkit.own.probe.level import Targets
-from stabkit.own.probe.onward import Kept
+from stabkit.own.probe.onward import TOO_LARGE, Kept
 from stabkit.own.probe.schedule import Peak, Ramp, Rates, Schedule, ramp, rates_of
 from stabkit.own.sublayers import reading, run
 from stabkit.own.sublayers.anatomy import and_more
@@ -87,11 +87,6 @@ class ProbeRecord:
     regression: bool
     """Whether that is the best constant's."""
     notes: tuple[str, ...] = ()
-
-
-TOO_LARGE = (ArithmeticError, AssertionError, RuntimeError, ValueError)
-"""What code raises whose numbers have grown out of what it takes: assertions that a loss is finite, arguments of
-distributions, matrices that do not invert. A batch that is not there (IndexError, KeyError) is none of these."""
 
 
 def size(weight: torch.Tensor) -> float:

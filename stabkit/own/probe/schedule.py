@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import warnings
 from collections.abc import Iterator, Sequence
@@ -59,7 +60,7 @@ class Schedule:
     def ahead(self, optimizers: Optimizers, seen: Sequence[Rates]) -> Peak:
         """Where the rates are highest: among those `seen` at updates so far, the last of them the one to come, and the
         ones that follow. The schedulers are at their end then, not to be stepped any more; the groups are as before."""
-        plain = [[{**group, "params": None} for group in own.param_groups] for own in optimizers]
+        held = groups(optimizers)
         rates = list(seen)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of steps without an update
@@ -69,9 +70,7 @@ class Schedule:
                     rates.append(rates_of(optimizers))
             except Exception:  # a schedule that is over (OneCycleLR raises), or ends in its own way: no rate follows
                 pass
-        for optimizer, groups in zip(optimizers, plain, strict=True):
-            for group, kept in zip(optimizer.param_groups, groups, strict=True):
-                group.update({name: value for name, value in kept.items() if name != "params"})
+        put_back(optimizers, held)
         highest, follows = _highest(rates), _highest(rates[len(seen) - 1 :])
         now = seen[-1]
         rises = any(
@@ -123,6 +122,30 @@ def _highest(rates: Sequence[Rates]) -> Rates:
         [max((one for one in group if math.isfinite(one)), default=math.nan) for group in zip(*own, strict=True)]
         for own in zip(*rates, strict=True)
     ]
+
+
+def groups(optimizers: Optimizers) -> list[list[dict[str, Any]]]:
+    """What the groups hold beside their parameters, of every optimiser; a rate that is a tensor is filled in place."""
+    return [[_held(group) for group in own.param_groups] for own in optimizers]
+
+
+def put_back(optimizers: Optimizers, held: Sequence[Sequence[dict[str, Any]]]) -> None:
+    """The groups as they were."""
+    for optimizer, before in zip(optimizers, held, strict=True):
+        for group, values in zip(optimizer.param_groups, before, strict=True):
+            group.update(_held(values))
+
+
+def _held(group: dict[str, Any]) -> dict[str, Any]:
+    plain = {name: value for name, value in group.items() if name != "params"}
+    return {name: copied(value) if isinstance(value, torch.Tensor) else value for name, value in plain.items()}
+
+
+def copied(state: Any) -> Any:
+    """With tensors of its own."""
+    if isinstance(state, dict):
+        return {name: copied(value) for name, value in state.items()}
+    return state.detach().clone() if isinstance(state, torch.Tensor) else copy.deepcopy(state)
 
 
 def rates_of(optimizers: Optimizers) -> Rates:

@@ -135,7 +135,7 @@ def untouched(module: nn.Module) -> Iterator[None]:
     Of attributes what they name is put back, the contents of lists, dicts and sets, and the state of generators; not
     what lies deeper, nor what a hook keeps elsewhere.
     """
-    kept = [_Attributes(part) for part in module.modules()]
+    kept = [Attributes(part) for part in module.modules()]
     before = [
         (part, name, buffer, _version(buffer), buffer.detach().clone())
         for part in module.modules()
@@ -159,7 +159,7 @@ def untouched(module: nn.Module) -> Iterator[None]:
                     buffer.copy_(old)
 
 
-class _Attributes:
+class Attributes:
     """What a module's attributes are, to be put back."""
 
     def __init__(self, part: nn.Module) -> None:

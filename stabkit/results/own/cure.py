@@ -19,8 +19,8 @@ from stabkit.results.forecast.logistic import Word
 from stabkit.results.own import looks
 from stabkit.results.own.cell import Facts, ModelCell
 from stabkit.results.own.decided import decided, known, losses
-from stabkit.results.own.forecast import USUAL, ours
-from stabkit.results.own.looks import Basis
+from stabkit.results.own.forecast import LOST, USUAL, ours
+from stabkit.results.own.looks import Basis, Decision
 from stabkit.results.own.rules import LinkVerdict
 from stabkit.results.own.verdict import Verdict
 from stabkit.words import scientific
@@ -170,10 +170,8 @@ class Cure:
     loss: float | None
     """With it after `updates`, a mean of ten; None where it was not trained."""
     without: float | None
-    """That of the model as it is, on the same batches; None where it lost a number by then."""
+    """That of the model as it is, on the same batches; NaN where a number was lost before."""
     updates: int
-    diverges: bool = False
-    """Whether the model as it is lost a number beside it."""
 
     @property
     def marked(self) -> str:
@@ -187,11 +185,14 @@ def cure(cell: ModelCell, without: ModelCell | None = None) -> Cure:
     facts = cell.facts
     made, given, said = losses(cell), known(cell), decided(cell)
     trained = "trained" in cell.records
-    if trained and given is not None and facts.broke is None and np.isfinite(made).all():
-        said = ours().looks.last(looks.tens(made), given)
+    if trained and given is not None and facts.broke is None:  # to its end, whatever a look on the way says
+        finite = bool(np.isfinite(made).all())
+        lost = Decision("fails", "seen", LOST, len(made), diverges=True)
+        said = ours().looks.last(looks.tens(made), given) if finite else lost
     beside = losses(without) if without is not None else []
-    lost = without is not None and (without.facts.broke is not None or not np.isfinite(beside).all())
-    both = min(len(made), len(beside)) if trained and beside and not lost else len(made)
+    if without is not None and decided(without).diverges:
+        beside = [*beside, *[math.nan] * max(len(made) - len(beside), looks.TEN)]
+    both = min(len(made), len(beside)) if trained and beside else len(made)
     return Cure(
         change=facts.change,
         label=BY_KEY[facts.change].label,
@@ -200,8 +201,7 @@ def cure(cell: ModelCell, without: ModelCell | None = None) -> Cure:
         probability=said.probability,
         code=BY_KEY[facts.change].code(facts),
         loss=_mean(made[:both]) if trained else None,
-        without=_mean(beside[:both]) if trained and beside and not lost else None,
-        diverges=lost,
+        without=_mean(beside[:both]) if trained and beside else None,
         updates=both,
     )
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from stabkit.results.forecast.logistic import WORDS
 from stabkit.results.own import looks
 from stabkit.results.own.cell import ModelCell
 from stabkit.results.own.forecast import LOST, of_cell, ours, scored
@@ -37,7 +38,7 @@ def decided(cell: ModelCell) -> Decision:
     """The word of one model at one depth, rate and seed."""
     made, links = losses(cell), rules([numbers(cell)])
     if cell.facts.broke is not None:
-        return Decision("fails", "seen", LOST, max(len(made), 1), diverges=True)
+        return Decision("fails", "seen", LOST, cell.facts.broke.step, diverges=True)
     lost = len(made) if made and not math.isfinite(made[-1]) else None
     return said(links, of_cell(cell, ours())[0], known(cell), looks.tens(made), ours().looks, len(made), lost)
 
@@ -86,5 +87,5 @@ def numbers(cell: ModelCell) -> CellNumbers:
 
 
 def least(decisions: Sequence[Decision]) -> Decision:
-    """Of seeds: the one that is least likely to train."""
-    return min(decisions, key=lambda one: 0.5 if one.probability is None else one.probability)
+    """Of seeds: the one that is least likely to train, by its word and then by its probability."""
+    return max(decisions, key=lambda one: (WORDS.index(one.word), -1 if one.probability is None else -one.probability))

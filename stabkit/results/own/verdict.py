@@ -123,13 +123,13 @@ def verdict(cells: Sequence[ModelCell], limits: Limits = LIMITS) -> Verdict:
 
 
 def depths(cells: Sequence[ModelCell], links: Mapping[str, LinkVerdict]) -> tuple[DepthVerdict, ...]:
-    """The word of every depth. The deepest fails too where a link does by its law over all of them, unless a training
-    was seen to learn."""
+    """The word of every depth. The deepest fails too where the stream does by its law over all of them, unless a
+    training was seen to learn."""
     found = []
     for depth in sorted({cell.depth for cell in cells}):
         own = [cell for cell in cells if cell.depth == depth]
         said = [decided(cell) for cell in own]
-        if depth == max(cell.depth for cell in cells) and broken(links):
+        if depth == max(cell.depth for cell in cells) and broken({"stream": links["stream"]}):
             said = [one if one.basis == "seen" else replace(one, word="fails", probability=LOST) for one in said]
         worst = least(said)
         at = own[said.index(worst)]
