@@ -70,7 +70,7 @@ def sweep(asked: commands.SweepOptions, listener: CallListener | None) -> SweepR
     >>> import stabkit
     >>> swept = stabkit.sweep("deepnorm", depths=2, steps=2, hidden=16, ffn=32, vocab=200, out=out)
     >>> swept.runs[["label", "depth", "outcome"]].drop_duplicates().to_dict("records")
-    [{'label': 'DeepNorm', 'depth': '2L-2L', 'outcome': 'early'}]
+    [{'label': 'DeepNorm', 'depth': '2L-2L', 'outcome': 'undecided'}]
     """
     return _train("sweep", asked, listener)
 

@@ -29,6 +29,7 @@ from stabkit.results.conditions import (
     shown,
 )
 from stabkit.results.once import once
+from stabkit.results.outcome import displayed
 from stabkit.results.readings import centre, series, value_at
 from stabkit.results.run import Run
 from stabkit.spec import RunSpec, depth_text
@@ -355,7 +356,7 @@ def fates(cell: ClaimCell, *methods: str) -> str:
     """`Post-LN: 2 of 3 stuck, 1 of 3 trains; ADMIN: trains`."""
     parts = []
     for method in methods:
-        words = [cell.runs[method][seed].outcome.word for seed in cell.seeds(*methods)]
+        words = [displayed(cell.runs[method][seed].outcome.word) for seed in cell.seeds(*methods)]
         counts = Counter(words).items()
         ends = ", ".join(f"{n} of {len(words)} {word}" if len(words) > 1 else word for word, n in counts)
         parts.append(f"{cell.label(method) if cell.of(method) else method}: {ends}")

@@ -19,8 +19,8 @@ from stabkit.errors import StabkitError
 from stabkit.paper.item import Item
 from stabkit.report.json_document import seconds_a_step
 from stabkit.results.conditions import conditions, depth_rank, method_label
-from stabkit.results.forecast.model import WARMUP
 from stabkit.results.matrix import matrix
+from stabkit.results.outcome import displayed
 from stabkit.results.records import lacking
 from stabkit.results.run import Run
 from stabkit.running import cost
@@ -277,13 +277,13 @@ def _loss(event: Event) -> str:
 
 
 def _ended(spec: RunSpec, run: Run) -> str:
-    """`trains (ended at step 90 of 250)  41 s, 164 ms a step`, `early, likely trains 0.97  4 s`: what became of a run,
-    its forecast where no warm-up hides it, and how long it took; an update's time where its start weighs less."""
-    word, steps, forecast = run.outcome.word, run.outcome.steps, run.forecast
-    said = f"{word} (ended at step {steps} of {spec.train.steps})" if steps < spec.train.steps else word
-    if word == "early" and forecast is not None and WARMUP not in forecast.axes:
-        sure = legend.sure(forecast.p_trains) if forecast.p_trains is not None else ""
-        said = f"{said}, {forecast.word} {sure}".rstrip()
+    """`trains (ended at step 90 of 250)  41 s, 164 ms a step`, `forecast: probably trains 0.87  4 s`: what became of a
+    run, or its forecast, and how long it took; an update's time where its start weighs less."""
+    steps, forecast = run.outcome.steps, run.forecast
+    said: str = displayed(run.outcome.word)
+    if run.outcome.word == "early" and forecast is not None and forecast.p_trains is not None:
+        said = f"forecast: {forecast.word} {legend.sure(forecast.p_trains)}"
+    said += f" (ended at step {steps} of {spec.train.steps})" * (steps < spec.train.steps)
     took, each = duration(float(run.environment.get("wall_seconds", 0.0))), seconds_a_step(run)
     long = math.isfinite(each) and steps >= SHORTEST_JUDGED
     return f"{said}  {took}" + (f", {1000 * each:.0f} ms a step" if long else "")

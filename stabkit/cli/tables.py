@@ -13,8 +13,6 @@ from rich.text import Text
 from stabkit.cli import console
 from stabkit.report.html import counted
 from stabkit.results.conditions import shown
-from stabkit.results.outcome import VANISHED, Risk
-from stabkit.results.points import LOWEST
 from stabkit.results.readings import centre
 from stabkit.results.run import Run
 from stabkit.storage.translations import of_run
@@ -91,13 +89,10 @@ def verdict(summary: Summary) -> None:
 
 def _lines(cell: VerdictCell) -> list[str]:
     """What a cell says, a line each; empty ones are left out."""
-    probability = legend.probability(cell)
-    said = f"{legend.word_of(cell)} {probability}".rstrip()
+    said = f"{legend.word_of(cell)} {legend.probability(cell)}".rstrip()
     update = f"‖ΔF‖ {short(cell.update)}" if math.isfinite(cell.update) else ""
-    ends = [outcome for outcome in cell.ended if not (cell.forecast and outcome.risks == ())]
-    details = {legend.detail(outcome) for outcome in cell.ended}
-    detail = legend.detail(ends[0]) if len(details) == 1 and ends else ""
-    return [said, update, detail or (_risk(cell) if cell.at_risk else ""), *legend.chained(cell)]
+    loss = f"loss {cell.loss:.2f}, unigram {cell.unigram:.2f}" if math.isfinite(cell.loss) else ""
+    return [said, update, loss, *legend.notes(cell), *legend.chained(cell)]
 
 
 def last(summary: Summary, page: Path, following: str) -> None:
@@ -129,16 +124,8 @@ def quality(runs: Sequence[Run]) -> None:
         console.say(f"sacreBLEU {signature}")
 
 
-def _risk(cell: VerdictCell) -> str:
-    """Of seeds whose words differ: the median gradient where that has vanished, else the first seed's warning."""
-    ratio = cell.gradient_ratio
-    if ratio < VANISHED:
-        return legend.warning([Risk("gradient", ratio if ratio > LOWEST else 0.0)])
-    return next(legend.detail(outcome) for outcome in cell.ended if outcome.at_risk)
-
-
 def _colour(cell: VerdictCell) -> str:
-    """A cell's colour, by its outcome; one at risk is a warning."""
+    """A cell's colour, by its outcome; a broken link of what is undecided is a warning."""
     if cell.at_risk or any(row.risks for row in cell.chained):
         return "yellow"
     return "" if cell.forecast or cell.worst is None else COLOURS.get(cell.worst, "")

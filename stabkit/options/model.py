@@ -68,7 +68,7 @@ def train(options: TrainingOptions, max_tokens: int) -> TrainConfig:
     if verdict_at and not SHORTEST_JUDGED <= verdict_at < steps:
         raise UsageError(
             f"--verdict-at {verdict_at} must lie between {SHORTEST_JUDGED} (a verdict needs that many updates) "
-            f"and --steps {steps} (runs that are still early continue to there)"
+            f"and --steps {steps} (runs that are still undecided continue to there)"
         )
     optimizer: Optimizer = ranges.choice("--optimizer", options.optimizer, get_args(Optimizer))
     return TrainConfig(

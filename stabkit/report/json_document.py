@@ -13,7 +13,7 @@ from typing import Any, Literal, TypedDict
 
 from stabkit.results.chain import Chain, gradient_ratio
 from stabkit.results.forecast.model import Forecast
-from stabkit.results.outcome import Word
+from stabkit.results.outcome import Displayed, displayed
 from stabkit.results.records import jsonable
 from stabkit.results.run import Run
 from stabkit.spec import RunSpec
@@ -52,7 +52,7 @@ class FactsOfRun(TypedDict):
 class EndOfRun(TypedDict):
     """How a run ended."""
 
-    outcome: Word
+    outcome: Displayed
     detail: str
     steps: int
     unigram_loss: float
@@ -132,7 +132,7 @@ def ended(run: Run) -> EndOfRun:
     """How a run ended, by its name in the documents; `parameters` of its model."""
     outcome = run.outcome
     return {
-        "outcome": outcome.word,
+        "outcome": displayed(outcome.word),
         "detail": legend.detail(outcome),
         "steps": outcome.steps,
         "unigram_loss": outcome.unigram_loss,

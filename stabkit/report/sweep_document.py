@@ -39,7 +39,9 @@ class CellJson(TypedDict):
     decoder_layers: int
     word: str
     """The forecast where there is one, else the outcomes."""
+    basis: Literal["forecast", "seen"]
     p_trains: float | None
+    """Of the least likely seed."""
     unseen: bool
     """Whether the forecast's fit has no run of its method."""
     run_ids: list[str]
@@ -170,6 +172,7 @@ def cells(verdicts: Matrix) -> list[CellJson]:
             "encoder_layers": cell.layers[0],
             "decoder_layers": cell.layers[1],
             "word": legend.word_of(cell),
+            "basis": "forecast" if cell.forecast else "seen",
             "p_trains": None if math.isnan(cell.p_trains) else cell.p_trains,
             "unseen": cell.unseen,
             "run_ids": list(cell.run_ids),

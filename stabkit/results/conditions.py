@@ -17,6 +17,7 @@ from stabkit.methods import blocks, output_norm
 from stabkit.methods.base import Group
 from stabkit.methods.groups import group_of
 from stabkit.results.once import Runs, once
+from stabkit.results.outcome import displayed
 from stabkit.results.run import Run
 from stabkit.spec import ModelConfig, RunSpec, TaskConfig, TrainConfig
 from stabkit.words import plain
@@ -160,7 +161,7 @@ class Shown:
             "encoder_layers": spec.model.encoder_layers,
             "decoder_layers": spec.model.decoder_layers,
             "seed": spec.seed,
-            "outcome": self.run.outcome.word,
+            "outcome": displayed(self.run.outcome.word),
             **{name: getattr(self.run.outcome, name) for name in of_outcome},
         }
 

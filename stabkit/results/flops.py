@@ -53,7 +53,7 @@ class Model:
     def word(self) -> str:
         """The worst outcome."""
         words = set(self.rows["outcome"])
-        return next((word for word in ("diverged", "stuck", "early") if word in words), "trains")
+        return next((word for word in ("diverged", "stuck", "undecided") if word in words), "trains")
 
 
 def models(frame: pd.DataFrame) -> list[Model]:

@@ -1,14 +1,13 @@
 """The verdict matrix as a value: a row a method and condition, a column a depth. Pure; page and terminal both show it.
 
 cell = what became of its runs (one word each, counted over seeds), ‖ΔF‖ at the reference step (median over
-seeds), the lowest first/last decoder gradient ratio over the run (median likewise), the runs themselves; where they
-are all `early` the forecast, and what their like under a warm-up say of the chain. Its words are `legend.py`'s.
+seeds), the runs themselves; where they are all `early` the forecast, and what their like under a warm-up say of the
+chain. Its words are `legend.py`'s.
 """
 
 from __future__ import annotations
 
 import math
-import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -27,11 +26,11 @@ from stabkit.results.conditions import (
     method_rank,
     paint,
 )
-from stabkit.results.forecast.logistic import LIKELY, UNLIKELY, word
+from stabkit.results.forecast.logistic import PROBABLY, word
 from stabkit.results.forecast.logistic import Word as Forecasted
 from stabkit.results.forecast.model import HORIZON
 from stabkit.results.outcome import Outcome, Risk, Word
-from stabkit.results.readings import centre, lowest_ratio, reference_step, update_at
+from stabkit.results.readings import centre, reference_step, update_at
 from stabkit.results.run import Run
 from stabkit.spec import RunSpec, canonical
 from stabkit.words import plain
@@ -42,6 +41,8 @@ OUTCOMES: tuple[Word, ...] = ("diverged", "stuck", "failed", "early", "trains")
 
 CLEARLY = 0.05
 """Nats of validation loss between two single runs below which seeds may change their order."""
+NONE = (math.nan, math.nan)
+"""The probabilities of a cell without any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,15 +70,14 @@ class VerdictCell:
     loss: float = math.nan
     """Validation loss of those that were judged; NaN where one was not."""
     unigram: float = math.nan
-    gradient_ratio: float = math.nan
     run_ids: tuple[str, ...] = ()
     reasons: tuple[str, ...] = ()
     """Why its failed runs failed."""
     forecast: Forecasted | None = None
-    """Where all are `early`: what their first updates say, by the median over seeds; None where they say nothing."""
+    """Where all are `early`: what their first updates say, by the least likely seed; None where they say nothing."""
     p_trains: float = math.nan
-    """The median probability; NaN where there is none."""
-    p_range: tuple[float, float] = (math.nan, math.nan)
+    """That seed's probability; NaN where one has none."""
+    p_range: tuple[float, float] = NONE
     """The least and the greatest of its seeds'."""
     axes: tuple[str, ...] = ()
     """Along which its runs lie out of the forecast's range."""
@@ -105,19 +105,17 @@ class VerdictCell:
     @property
     def at_risk(self) -> bool:
         """Whether one of its early runs shows a broken link."""
-        return any(outcome.at_risk for outcome in self.ended)
+        return any(outcome.risks for outcome in self.ended)
 
     @property
     def answered(self) -> bool:
         """Whether it says something of its method: by every run's outcome, or a forecast within its range."""
-        return (
-            self.forecast is not None and not math.isnan(self.p_trains) or self.worst in ("trains", "stuck", "diverged")
-        )
+        return not math.isnan(self.p_trains) or self.worst in ("trains", "stuck", "diverged")
 
     @property
     def seeds_differ(self) -> bool:
-        """Whether a forecast is open although its median probability is not: its seeds say different things."""
-        return self.forecast == "undecided" and not math.isnan(self.p_trains) and not UNLIKELY < self.p_trains < LIKELY
+        """Whether a forecast is undecided because one seed fails and another trains."""
+        return self.forecast == "undecided" and opposed(self.p_range)
 
     @property
     def rank(self) -> float:
@@ -291,16 +289,23 @@ def _chained(runs: Sequence[Run], step: int) -> tuple[Chained, ...]:
     )
 
 
-def _forecast(runs: Sequence[Run]) -> tuple[Forecasted | None, Sequence[float], tuple[str, ...]]:
-    """(word, probabilities, axes out of range) of a cell's early runs; nothing where one has no forecast. The word is
-    that of every seed: where they differ it is open."""
+def opposed(p_range: tuple[float, float]) -> bool:
+    """Whether the least likely seed fails, at least probably, and the likeliest trains."""
+    return p_range[0] <= 1 - PROBABLY and PROBABLY <= p_range[1]
+
+
+def _forecast(runs: Sequence[Run]) -> tuple[Forecasted | None, tuple[float, float], tuple[str, ...]]:
+    """(word, least and greatest probability, axes out of range) of a cell's early runs; nothing where one has no
+    forecast. The word is that of the least likely seed; where seeds are opposed, or one has none, undecided."""
     forecasts = [run.forecast for run in runs if run.outcome.word == "early"]
     if not forecasts or len(forecasts) < len(runs) or any(one is None for one in forecasts):
-        return None, (), ()
+        return None, NONE, ()
     axes = tuple(dict.fromkeys(axis for one in forecasts if one for axis in one.axes))
     probabilities = [one.p_trains for one in forecasts if one and one.p_trains is not None]
-    words = {word(one.p_trains) for one in forecasts if one}
-    return words.pop() if len(words) == 1 else "undecided", probabilities, axes
+    if len(probabilities) < len(forecasts):
+        return "undecided", NONE, axes
+    p_range = min(probabilities), max(probabilities)
+    return "undecided" if opposed(p_range) else word(p_range[0]), p_range, axes
 
 
 def _cell(runs: list[Run], reasons: list[str], step: int, beside: Mapping[str, list[Run]]) -> VerdictCell:
@@ -308,7 +313,7 @@ def _cell(runs: list[Run], reasons: list[str], step: int, beside: Mapping[str, l
     counts: Counter[Word] = Counter(run.outcome.word for run in runs)
     if reasons:
         counts["failed"] += len(reasons)
-    forecast_word, probabilities, axes = _forecast(runs) if not reasons else (None, (), ())
+    forecast_word, p_range, axes = _forecast(runs) if not reasons else (None, NONE, ())
     alike = list(dict.fromkeys(likeness(run.spec) for run in runs))
     model = runs[0].spec.model if runs else None
     update = centre(update_at(run, step) for run in runs)
@@ -316,8 +321,8 @@ def _cell(runs: list[Run], reasons: list[str], step: int, beside: Mapping[str, l
     losses = [run.outcome.validation_loss for run in runs]
     return VerdictCell(
         forecast=forecast_word,
-        p_trains=statistics.median(probabilities) if probabilities else math.nan,
-        p_range=(min(probabilities), max(probabilities)) if probabilities else (math.nan, math.nan),
+        p_trains=p_range[0],
+        p_range=p_range,
         axes=axes,
         unseen=any(run.forecast.unseen for run in runs if run.outcome.word == "early" and run.forecast),
         layers=(model.encoder_layers, model.decoder_layers) if model else (0, 0),
@@ -327,7 +332,6 @@ def _cell(runs: list[Run], reasons: list[str], step: int, beside: Mapping[str, l
         saturated=model is not None and update > SATURATED * math.sqrt(2 * model.hidden),
         loss=centre(losses) if judged else math.nan,
         unigram=centre(run.outcome.unigram_loss for run in runs),
-        gradient_ratio=centre(map(lowest_ratio, runs)),
         ended=tuple(run.outcome for run in runs),
         run_ids=tuple(run.run_id for run in runs),
         reasons=tuple(reasons),

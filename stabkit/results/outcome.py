@@ -7,7 +7,7 @@ U is what the best constant predictor loses on the validation batches (`tasks.ba
     stuck      validation loss from there to 1.1 U, past the warm-up, with less than 1 % gain over the last quarter
                or a first/last decoder gradient ratio below 1e-2 at every reading of the last 125 updates;
                or that ratio below 1e-2 once, with no gain over the last quarter
-    early      too short to tell
+    early      too short to tell; a reader sees `undecided`
     failed     no result (never written here: a failed run has no folder)
 
 The papers give no rule ("diverged" is not defined in them). What separated stuck from training runs in our measurements
@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, TypedDict, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,7 @@ from stabkit.results.records import Records, Table
 from stabkit.spec import SHORTEST_JUDGED, TrainConfig
 
 Word = Literal["trains", "stuck", "diverged", "early", "failed"]
+Displayed = Literal["trains", "stuck", "diverged", "undecided", "failed"]
 
 VANISHED = 1e-2
 """A first/last decoder gradient ratio below this has vanished: the only limit, for outcomes, words, claims and
@@ -104,10 +105,10 @@ class Outcome:
         """Whether its word hangs on less than NEAR of loss; of a run long enough to be judged."""
         return near_line(self.word, self.steps, self.validation_loss - AT_UNIGRAM * self.unigram_loss)
 
-    @property
-    def at_risk(self) -> bool:
-        """Whether it is too early to judge and a link shows a warning sign."""
-        return bool(self.risks)
+
+def displayed(word: str) -> Displayed:
+    """The word that a reader sees."""
+    return cast(Displayed, "undecided" if word == "early" else word)
 
 
 def near_line(word: Word, steps: int, apart: float) -> bool:

@@ -102,7 +102,7 @@ class Cell:
         words = set(self.runs["outcome"])
         if "trains" in words and words & {"stuck", "diverged"}:
             return "some"
-        return next((word for word in ("diverged", "stuck", "early", "trains") if word in words), "early")
+        return next((word for word in ("diverged", "stuck", "undecided", "trains") if word in words), "undecided")
 
     @property
     def closest(self) -> float:
@@ -141,9 +141,9 @@ def sentence(every: pd.DataFrame, name: str, rows: pd.DataFrame) -> str:
             spread = sorted(rows["alpha_scale" if only == "α" else "beta_scale"])
             pairs, stop = f"factors on {only}, {spread[0]:g} to {spread[-1]:g}", ","
     failing = [cell.name for cell in counted if cell.word in ("stuck", "diverged", "some")]
-    undecided = sum(cell.word == "early" for cell in counted)
+    undecided = sum(cell.word == "undecided" for cell in counted)
     if undecided == len(counted):
-        return f"{name}: {len(counted)} {pairs}, too short to judge"
+        return f"{name}: {len(counted)} {pairs}, all undecided"
     seeds = " in every seed" if rows["seed"].nunique() > 1 else ""
     whole = sum(cell.word == "trains" for cell in counted)
     told = f"{name}: {whole} of {len(counted)} {pairs}{stop} train{seeds}"
@@ -158,7 +158,7 @@ def sentence(every: pd.DataFrame, name: str, rows: pd.DataFrame) -> str:
 def in_short(every: pd.DataFrame) -> str:
     """The same of the first plane that is judged, in the length of a headline: `DeepNorm trains with 7 of 9 pairs of
     factors on α and β, not with α × 0.25 or with β × 4.`; "" where none is."""
-    rows = next((rows for _, rows in groups(every) if any(cell.word != "early" for cell in cells(rows))), None)
+    rows = next((rows for _, rows in groups(every) if any(cell.word != "undecided" for cell in cells(rows))), None)
     if rows is None:
         return ""
     counted = cells(rows)

@@ -102,7 +102,7 @@ class Trained(NamedTuple):
     notes: Sequence[str] = ()
 
 
-UNJUDGED = "a run too early to judge counts as training here: more --steps decide"
+UNJUDGED = "an undecided run counts as training here: more --steps decide"
 
 Train = Callable[[Sequence[Place]], Trained]
 Seconds = Callable[[Sequence[Place]], float]

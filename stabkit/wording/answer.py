@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import groupby
 
@@ -9,22 +10,22 @@ from stabkit.results.conditions import Condition
 from stabkit.results.forecast.measured import UPDATES
 from stabkit.results.forecast.model import UNSEEN, WARMUP
 from stabkit.results.matrix import Matrix, VerdictCell, VerdictRow
-from stabkit.results.outcome import NEAR
+from stabkit.results.outcome import NEAR, displayed
 from stabkit.results.run import Run
 from stabkit.spec import RunSpec
 from stabkit.words import axis_words, fitting, listed, scientific, several
 
 VERBS = {
     "trains": ("trains", "train"),
-    "likely trains": ("likely trains", "likely train"),
+    "forecast trains": ("is forecast to train", "are forecast to train"),
+    "probably trains": ("probably trains", "probably train"),
     "some": ("trains in some seeds only", "train in some seeds only"),
     "stuck": ("is stuck", "are stuck"),
-    "likely stuck": ("is likely stuck", "are likely stuck"),
+    "forecast fails": ("is forecast to fail", "are forecast to fail"),
+    "probably fails": ("probably fails", "probably fail"),
     "diverged": ("diverges", "diverge"),
-    "open": ("is open", "are open"),
-    "out of range": ("is out of range", "are out of range"),
+    "undecided": ("is undecided", "are undecided"),
     "failed": ("has no result", "have no result"),
-    "early": ("is too early to judge", "are too early to judge"),
 }
 """Of one method and of several, in the order in which a headline has them."""
 MOST_CONDITIONS = 3
@@ -32,13 +33,12 @@ MOST_CONDITIONS = 3
 
 
 def answer(verdicts: Matrix) -> str:
-    """`Without warm-up at 5e-4, forecast for 250 updates from the first 16, 3 seeds, de-en: Post-LN is likely stuck
+    """`Without warm-up at 5e-4, forecast for 250 updates from the first 16, 3 seeds, de-en: Post-LN is forecast to fail
     from 18L-18L on; …`; nothing where no cell has a verdict or a forecast."""
-    words = [word for row in verdicts.rows for cell in row.cells if (word := _word(cell)) not in WITHOUT]
-    if not words:
+    cells = _answered(verdicts)
+    if not cells:
         return ""
-    if set(words) == {"out of range"}:
-        axes = list(dict.fromkeys(axis for row in verdicts.rows for cell in row.cells for axis in cell.axes))
+    if axes := _outside(cells):
         beyond = "the warm-up hides the answer; `--warmup 0` shows it" if WARMUP in axes else "no forecast is given"
         where = "" if verdicts.block == "classic" else f" in the block {verdicts.block}"
         outside = ", ".join(axis_words(axes))
@@ -51,21 +51,21 @@ def answer(verdicts: Matrix) -> str:
         sentences.append(f"The table has {more} more condition{'s' * (more > 1)}")
     setting = _setting(verdicts)
     past = " past the warm-up" if any(verdicts.warmups) else ""
-    by = f"forecast for {verdicts.horizon} updates{past} from the first {UPDATES}"
-    whole, some = set(words) <= FORECASTS, bool(set(words) & FORECASTS - {"out of range"})
+    by = f"for {verdicts.horizon} updates{past} from the first {UPDATES}"
+    whole, some = all(cell.forecast for cell in cells), any(not math.isnan(cell.p_trains) for cell in cells)
     after = f"after {verdicts.updates[0]} updates" if len(verdicts.updates) == 1 and not some else ""
     seeds = f"{verdicts.seeds} seed{'s' * (verdicts.seeds != 1)}"
     data = {"synthetic": "synthetic task"}.get(verdicts.tasks[0], verdicts.tasks[0]) if len(verdicts.tasks) == 1 else ""
-    lead = listed(setting, by if whole else after, seeds, data)
+    lead = listed(setting, f"forecast {by}" if whole else after, seeds, data)
     text = (f"{lead}: " if lead else "") + ". ".join(sentences)
     if some and not whole:
-        text += f" (likely and open: {by})"
+        text += f" (forecasts: {by})"
     return f"{text[0].upper()}{text[1:]}.{_near(verdicts)}{_unseen(verdicts)}"
 
 
 def in_short(verdicts: Matrix) -> str:
-    """The same at the deepest depth that has an answer, short enough for a headline: `At 100L-100L DeepNorm likely
-    trains; Post-LN is likely stuck.`"""
+    """The same at the deepest depth that has an answer, short enough for a headline: `At 100L-100L DeepNorm is forecast
+    to train; Post-LN is forecast to fail.`"""
     rows = [row for row in verdicts.rows if any(cell.verdict not in WITHOUT for cell in row.cells)]
     words = {word for row in rows for cell in row.cells if (word := _word(cell))}
     if not rows:
@@ -75,8 +75,7 @@ def in_short(verdicts: Matrix) -> str:
     if len(words) == 1:
         (word,) = words
         depths = "every depth" if len(verdicts.depths) > 1 else verdicts.depths[0]
-        if word == "out of range":
-            axes = {axis for row in rows for cell in row.cells for axis in cell.axes}
+        if axes := _outside(_answered(verdicts)):
             hidden = "The warm-up hides the answer; `--warmup 0` shows it."
             return hidden if WARMUP in axes else "Outside the forecast's range: no forecast is given."
         who = several(names, len(names), kind).replace("all ", "All ", 1)  # it begins the sentence
@@ -87,8 +86,8 @@ def in_short(verdicts: Matrix) -> str:
     deepest = max(i for row in rows for i, cell in enumerate(row.cells) if cell.verdict not in WITHOUT)
     by: dict[str, list[str]] = {}
     for name, row in zip(names, rows, strict=True):
-        if (verdict := _word(row.cells[deepest])) not in WITHOUT:
-            by.setdefault(str(verdict), []).append(name)
+        if (cell := row.cells[deepest]).verdict not in WITHOUT:
+            by.setdefault(str(_word(cell)), []).append(name)
     of = sum(map(len, by.values()))
     ranked = sorted(by.items(), key=lambda item: [*VERBS, item[0]].index(item[0]))
     named = [f"{several(labels, of, kind)} {_verb(word, len(labels))}" for word, labels in ranked]
@@ -117,19 +116,33 @@ def instead(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]] = ()) -> 
         return f"{'; '.join([first, *filter(None, [slope.promise(runs)]), *more])}."
     if all(run.spec.train.steps == 0 for run in runs):
         return "No update was made: these are measurements of untrained models."
-    return f"No run has a verdict or a forecast: a forecast needs the records of {UPDATES} updates, a verdict more."
+    return f"No run has a verdict or a forecast: a forecast needs {UPDATES} recorded updates, a verdict more."
 
 
 def _lost(rows: Sequence[VerdictRow]) -> bool:
     """Whether a cell of a condition does not train: of many conditions these are told first."""
-    return any(_word(cell) in ("some", "stuck", "likely stuck", "diverged") for row in rows for cell in row.cells)
+    lost = "some", "stuck", "forecast fails", "probably fails", "diverged"
+    return any(_word(cell) in lost for row in rows for cell in row.cells)
 
 
 def _word(cell: VerdictCell) -> str | None:
-    """A cell's verdict; `some` where one seed trains and another does not."""
+    """A cell's verdict, a firm forecast told apart from what was seen; `some` where one seed trains and another does
+    not."""
+    if cell.forecast:
+        return f"forecast {cell.forecast}" if cell.forecast in ("trains", "fails") else cell.forecast
     ended = {word for word, _ in cell.outcomes}
-    mixed = not cell.forecast and "trains" in ended and bool(ended & {"stuck", "diverged"})
-    return "some" if mixed else cell.verdict
+    mixed = "trains" in ended and bool(ended & {"stuck", "diverged"})
+    return "some" if mixed else cell.worst and displayed(cell.worst)
+
+
+def _answered(verdicts: Matrix) -> list[VerdictCell]:
+    return [cell for row in verdicts.rows for cell in row.cells if cell.verdict not in WITHOUT]
+
+
+def _outside(cells: Sequence[VerdictCell]) -> list[str]:
+    """Along which axes all lie out of the forecast's range; none where one does not, or was judged."""
+    axes = dict.fromkeys(axis for cell in cells for axis in cell.axes)
+    return list(axes) if all(cell.forecast and math.isnan(cell.p_trains) for cell in cells) else []
 
 
 def _verb(word: str, count: int) -> str:
@@ -154,8 +167,7 @@ def _near(verdicts: Matrix) -> str:
 def _unseen(verdicts: Matrix) -> str:
     """Whose forecasts come from a fit without a run of that method; "" where none does."""
     cells = {row.label: row.cells for row in verdicts.rows}
-    given = FORECASTS - {"out of range"}
-    names = [name for name, of in cells.items() if any(cell.unseen and cell.forecast in given for cell in of)]
+    names = [name for name, of in cells.items() if any(cell.unseen and not math.isnan(cell.p_trains) for cell in of)]
     said = unseen(names, verdicts.optimizers)
     return f" {said}" if said else ""
 
@@ -173,7 +185,6 @@ def unseen(names: Sequence[str], optimizers: Sequence[str]) -> str:
 
 WITHOUT = (None, "early", "failed")
 """Verdicts without an answer."""
-FORECASTS = {"likely trains", "likely stuck", "open", "out of range"}
 
 
 def _order(verdicts: Matrix, row: VerdictRow) -> int:
@@ -190,7 +201,7 @@ def _sentence(condition: Condition, rows: Sequence[VerdictRow], depths: Sequence
 
 
 def _fate(fate: Sequence[str | None], depths: Sequence[str], many: bool) -> str:
-    """`likely train at every depth`, `trains to 18L-18L, is stuck from 50L-50L on`."""
+    """`are forecast to train at every depth`, `trains to 18L-18L, is stuck from 50L-50L on`."""
     held = [(word, depth) for word, depth in zip(fate, depths, strict=True) if word]
     runs = [(word, [depth for _, depth in names]) for word, names in groupby(held, lambda pair: pair[0])]
     verb = [_verb(word, 1 + many) for word, _ in runs]

@@ -5,48 +5,52 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from stabkit.results.forecast.logistic import LIKELY, UNLIKELY
+from stabkit.results.forecast.logistic import LIKELY, PROBABLY, UNLIKELY
 from stabkit.results.forecast.measured import UPDATES
 from stabkit.results.forecast.model import HORIZON
 from stabkit.results.matrix import OUTCOMES, Matrix, VerdictCell
-from stabkit.results.outcome import AT_UNIGRAM, BY_EYE, VANISHED, Outcome, Risk
+from stabkit.results.outcome import AT_UNIGRAM, BY_EYE, VANISHED, Outcome, Risk, displayed
 from stabkit.wording import links
-from stabkit.words import listed, scientific, short
+from stabkit.words import axis_words, listed, scientific, short
 
 NO_SIGN = "no warning sign"
 
 MEANINGS = (
     ("trains", "trains", f"validation loss below {AT_UNIGRAM:g} of the unigram loss"),
-    ("early", "early", "too short to judge; the text gives its state"),
+    ("early", "undecided", "too short to judge, without a forecast"),
     (
         "risk",
-        "early",
-        f"at risk: gradient ratio below {VANISHED:g} ({BY_EYE}), layers frozen, or loss above its start",
+        "undecided",
+        f"too short to judge, and a link is broken: gradient ratio below {VANISHED:g} ({BY_EYE}), layers frozen, or "
+        "loss above its start",
     ),
     ("stuck", "stuck", "no gain, near the unigram loss or with a vanished gradient"),
     ("diverged", "diverged", "loss not finite, or it rose by half and stayed there"),
     ("failed", "failed", "no result: see How it was run"),
     (
-        "likely-trains",
-        "likely trains",
-        f"forecast from the first {UPDATES} updates, dashed: p ≥ {LIKELY} that it trains within "
+        "forecast trains",
+        "trains",
+        f"forecast from the first {UPDATES} updates, dashed: p ≥ {LIKELY} that its least likely seed trains within "
         f"{HORIZON['text']} past the warm-up ({HORIZON['synthetic']} on the synthetic task)",
     ),
-    ("likely-stuck", "likely stuck", f"forecast: p ≤ {UNLIKELY} that it trains; it gets stuck or diverges"),
-    ("open", "open", f"undecided forecast: p between {UNLIKELY} and {LIKELY}, or the seeds differ"),
+    ("forecast probably-trains", "probably trains", f"forecast: p ≥ {PROBABLY} that it trains"),
     (
-        "out-of-range",
-        "out of range",
-        "no forecast: unlike all runs of its fit, or of a method for which it was often wrong",
+        "forecast undecided",
+        "undecided",
+        f"forecast: p between {1 - PROBABLY:.2g} and {PROBABLY}, or the seeds differ; no p where the fit has no such "
+        "run, or was often wrong for its method",
     ),
+    ("forecast probably-fails", "probably fails", f"forecast: p ≤ {1 - PROBABLY:.2g}"),
+    ("forecast fails", "fails", f"forecast: p ≤ {UNLIKELY} that it trains; it gets stuck or diverges"),
 )
 """(colour, word, meaning), best first; the rules are `results/outcome.py`'s and `results/forecast`'s."""
 
 
 def tint(cell: VerdictCell) -> str:
-    """The class that colours a cell: its forecast, else its worst word; an early run at risk stands apart."""
+    """The class that colours a cell: its forecast's two, else its worst word; a short run with a broken link stands
+    apart."""
     if cell.forecast:
-        return cell.forecast.replace(" ", "-")
+        return f"forecast {cell.forecast.replace(' ', '-')}"
     if cell.worst == "early" and cell.at_risk:
         return "risk"
     if cell.worst is None:
@@ -57,8 +61,8 @@ def tint(cell: VerdictCell) -> str:
 def outcomes(cell: VerdictCell) -> str:
     """`trains`, `trains 3/3`, `diverged 1/3, trains 2/3`; `–` for none."""
     if cell.total <= 1:
-        return cell.worst or "–"
-    return ", ".join(f"{word} {count}/{cell.total}" for word, count in cell.outcomes)
+        return displayed(cell.worst) if cell.worst else "–"
+    return ", ".join(f"{displayed(word)} {count}/{cell.total}" for word, count in cell.outcomes)
 
 
 def word_of(cell: VerdictCell) -> str:
@@ -67,8 +71,8 @@ def word_of(cell: VerdictCell) -> str:
 
 
 def probability(cell: VerdictCell) -> str:
-    """`0.93`, `> 0.99`: the forecast's, never a certainty; `0.86 to 0.96` where seeds differ in the word; nothing where
-    there is none."""
+    """`0.93`, `> 0.99`: the forecast's, never a certainty; `0.06 to 0.96` where seeds differ; nothing where there is
+    none."""
     if math.isnan(cell.p_trains):
         return ""
     return " to ".join(map(sure, cell.p_range)) if cell.seeds_differ else sure(cell.p_trains)
@@ -89,8 +93,8 @@ def value(cell: VerdictCell) -> str:
 
 
 def detail(outcome: Outcome) -> str:
-    """What is known of a run in a few words: `loss 5.42, unigram 5.97`; of an early one `at risk: gradient 1e-7`, `no
-    warning sign`, or nothing where nothing was recorded to tell by."""
+    """What is known of a run in a few words: `loss 5.42, unigram 5.97`; of an early one `gradient 1e-7`, `no warning
+    sign`, or nothing where nothing was recorded to tell by."""
     if outcome.word != "early":
         return f"loss {outcome.validation_loss:.2f}, unigram {outcome.unigram_loss:.2f}"
     if outcome.risks is None:
@@ -99,48 +103,40 @@ def detail(outcome: Outcome) -> str:
 
 
 def warning(risks: Sequence[Risk]) -> str:
-    """`at risk: gradient 1e-7, 3 of 18 layers frozen`."""
+    """`gradient 1e-7, 3 of 18 layers frozen`."""
     texts = {
         "gradient": "gradient {power}",
         "frozen": "{risk.value:.0f} of {risk.of:.0f} layers frozen",
         "loss": "loss {risk.value:.1f}, {risk.of:.1f} at the start",
     }
-    return (
-        f"at risk: {', '.join(texts[risk.link].format(risk=risk, power=scientific(risk.value, 1)) for risk in risks)}"
-    )
+    return ", ".join(texts[risk.link].format(risk=risk, power=scientific(risk.value, 1)) for risk in risks)
 
 
 def _worst(risks: Sequence[Risk]) -> list[Risk]:
-    """Of several seeds' the worst of each link."""
-    by: dict[str, Risk] = {}
-    for risk in sorted(risks, key=lambda risk: risk.value, reverse=True):
-        if risk.link == "gradient" or risk.link not in by:  # the lowest gradient, the highest of all else
-            by[risk.link] = risk
+    """Of several seeds' the worst of each link: the lowest gradient, the highest of all else."""
+    by = {risk.link: risk for risk in sorted(risks, key=lambda risk: risk.value * (-1) ** (risk.link == "gradient"))}
     return [by[link] for link in dict.fromkeys(risk.link for risk in risks)]
 
 
 def chained(cell: VerdictCell) -> list[str]:
-    """`warm-up 4000: ‖ΔF‖ 0.27, at risk: gradient 1e-7`, a line a warm-up."""
-    return [
-        listed(f"warm-up {row.warmup}: ‖ΔF‖ {short(row.update)}", warning(row.risks) if row.risks else "")
-        for row in cell.chained
-    ]
+    """`warm-up 4000: ‖ΔF‖ 0.27, gradient 1e-7`, a line a warm-up."""
+    return [listed(f"warm-up {row.warmup}: ‖ΔF‖ {short(row.update)}", warning(row.risks)) for row in cell.chained]
 
 
 def notes(cell: VerdictCell) -> list[str]:
-    """The few words below a cell's curve: two of what its runs say, and how many say something else."""
+    """The few words below a cell's curve: why it has no probability, two of what its runs say, how many say more."""
     warned = [risk for outcome in cell.ended for risk in outcome.risks or ()]
-    texts = [warning(_worst(warned))] if warned else []
-    texts += [
+    outside = [f"outside the forecast's range: {listed(*axis_words(cell.axes))}"] * bool(cell.axes)
+    said = [
         detail(outcome)
         for outcome in cell.ended
         if not outcome.risks
         and not (cell.forecast and outcome.risks == ())  # a forecast says more than that nothing warns
         and not (math.isfinite(cell.loss) and outcome.word != "early")  # its loss stands above
     ]
-    texts = list(dict.fromkeys(text for text in (*texts, *cell.reasons) if text))
+    texts = list(dict.fromkeys(filter(None, (warning(_worst(warned)), *said, *cell.reasons))))
     shown = texts if len(texts) <= 2 else [texts[0], f"and {len(texts) - 1} more"]
-    return ["the seeds differ", *shown] if cell.seeds_differ else shown
+    return [*["the seeds differ"] * cell.seeds_differ, *outside, *shown]
 
 
 def meanings(verdicts: Matrix) -> list[tuple[str, str, str]]:

@@ -40,8 +40,8 @@ def title(evaluation: Evaluation) -> str:
     if frame.empty:
         return "Does what is said come true?"
     words = [
-        f"“{word}” comes true in {percent(share if word == 'likely trains' else 1 - share)} of {runs} runs"
-        for word, low in (("likely trains", 0.9), ("likely stuck", 0.0))
+        f"“{word}” comes true in {percent(share if word == 'trains' else 1 - share)} of {runs} runs"
+        for word, low in (("trains", 0.9), ("fails", 0.0))
         for share, runs in frame.loc[frame["low"] == low, ["share", "runs"]].itertuples(index=False)
     ]
     return f"In {int(frame['within'].sum())} of {len(frame)} bins what is said comes true; {', '.join(words)}"
@@ -93,8 +93,8 @@ PICTURE: Picture[Evaluation] = Picture(
     see="On the diagonal a forecast of 0.8 comes true in eight of ten.",
     read=(
         Note(
-            "Bars: 95 % of the true share by the number of runs in the bin. The outer bins are the two words, likely "
-            "stuck and likely trains; between them a forecast is open."
+            "Bars: 95 % of the true share by the number of runs in the bin. The outer bins are the two firm "
+            "words, fails and trains."
         ),
     ),
     columns=COLUMNS,

@@ -272,8 +272,8 @@ def _cells(row: StudyRow, p: float) -> dict[str, str]:
 
 def _verified(row: StudyRow, p: float) -> dict[str, Any]:
     word = logistic.word(p)
-    right = {"likely trains": row.trains, "likely stuck": row.outcome in ("stuck", "diverged")}.get(word)
-    return {**_cells(row, p), "word": word, "right": "open" if right is None else "right" if right else "wrong"}
+    right = {"trains": row.trains, "fails": row.outcome in ("stuck", "diverged")}.get(word)
+    return {**_cells(row, p), "word": word, "right": "not firm" if right is None else "right" if right else "wrong"}
 
 
 def _links(evaluation: Evaluation) -> list[tuple[str, str, str]]:

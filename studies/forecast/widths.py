@@ -87,7 +87,7 @@ PICTURE: Picture[Evaluation] = Picture(
         "A point a run, at the probability that it was given after 16 updates: filled where it trained, open where it "
         "was stuck or diverged."
     ),
-    read=(Note("Right of 0.9 a run was called likely to train, left of 0.1 likely stuck."),),
+    read=(Note("Right of 0.9 a run was forecast to train, left of 0.1 to fail."),),
     columns=COLUMNS,
     value="p",
     select=select,

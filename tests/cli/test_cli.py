@@ -34,7 +34,7 @@ def test_json_is_one_strict_document_with_every_run_and_series(out):
     for run in document["runs"]:
         assert run["spec"]["model"]["encoder_layers"] == run["encoder_layers"] == run["decoder_layers"] == 2
         assert (run["seed"], run["alpha_scale"], run["beta_scale"], run["warmup"]) == (0, 1.0, 1.0, 4000)
-        assert run["outcome"] == "early" and run["steps"] == 2
+        assert run["outcome"] == "undecided" and run["steps"] == 2
         for series in ("update", "loss", "grad_first_last_ratio"):
             assert len(run[series]) == len(run["step"]) == 3
         assert run["step"] == [0, 1, 2] and run["update"][0] == 0.0
@@ -49,7 +49,7 @@ def test_the_same_command_again_trains_nothing_and_says_so(out):
 def test_a_wider_grid_trains_only_what_is_missing(out):
     wider = stabkit("sweep", *TINY, "--models", "deepnorm", "--seeds", "0,1", "--out", out)
     assert "reused 1, new 1, 3 other runs in the directory are not part of this grid" in wider.stderr
-    assert "[1/1] DeepNorm 2L-2L seed 1  early" in wider.stderr
+    assert "[1/1] DeepNorm 2L-2L seed 1  undecided" in wider.stderr
 
 
 def test_a_damaged_run_is_put_aside_and_trained_again(out):

@@ -17,6 +17,7 @@ from stabkit.results.forecast.model import Forecast
 from stabkit.results.matrix import matrix
 from stabkit.results.outcome import AT_UNIGRAM
 from stabkit.results.run import Run
+from stabkit.wording import legend
 from stabkit.wording.answer import answer, in_short
 from stabkit.words import HEADLINE, fitting
 from tests.figures.fake_runs import at16
@@ -38,17 +39,9 @@ def told(method: str, *ps: float | None, axes: tuple[str, ...] = (), **changes: 
 def test_methods_that_share_a_fate_are_named_together() -> None:
     runs = [*told("post-ln", 0.95, 0.02, 0.01), *told("admin", 0.97, 0.96, 0.95), *told("deepnorm", 0.99, 0.99, 0.99)]
     assert answer(matrix(runs)) == (
-        "Without warm-up at 5e-4, forecast for 400 updates from the first 16, 1 seed, synthetic task: Post-LN likely "
-        "trains at 6L-6L, is likely stuck from 18L-18L on; "
-        "ADMIN and DeepNorm likely train at every depth."
-    )
-
-
-def test_what_was_judged_is_said_as_a_verdict() -> None:
-    runs = [at16("post-ln", 18, 9.0, "stuck", warmup=0), at16("deepnorm", 18, 9.0, "trains", warmup=0)]
-    assert answer(matrix(runs)) == (
-        "Without warm-up at 5e-4, after 16 updates, 1 seed, synthetic task: Post-LN is stuck at 18L-18L; DeepNorm "
-        "trains at 18L-18L."
+        "Without warm-up at 5e-4, forecast for 400 updates from the first 16, 1 seed, synthetic task: Post-LN is "
+        "forecast to train at 6L-6L, is forecast to fail from 18L-18L on; "
+        "ADMIN and DeepNorm are forecast to train at every depth."
     )
 
 
@@ -59,9 +52,10 @@ def test_where_one_seed_trains_and_another_does_not_no_word_is_of_every_seed() -
     assert in_short(matrix(runs)) == "At 18L-18L DeepNorm trains in some seeds only."
 
 
-def test_between_the_two_words_a_cell_is_open() -> None:
-    said = answer(matrix(told("deepnorm", 0.95, 0.95, 0.4)))
-    assert "DeepNorm likely trains to 18L-18L, is open at 50L-50L" in said
+def test_between_the_firm_words_a_forecast_is_probable_or_undecided() -> None:
+    said = answer(matrix([*told("deepnorm", 0.95, 0.8, 0.4), *told("admin", 0.2, 0.3, 0.05)]))
+    assert "DeepNorm is forecast to train at 6L-6L, probably trains at 18L-18L, is undecided at 50L-50L" in said
+    assert "ADMIN probably fails to 18L-18L, is forecast to fail at 50L-50L" in said
 
 
 def test_out_of_range_names_the_axis_and_the_way_out() -> None:
@@ -69,6 +63,28 @@ def test_out_of_range_names_the_axis_and_the_way_out() -> None:
     assert answer(matrix(runs)).endswith("(warm-up): the warm-up hides the answer; `--warmup 0` shows it.")
     wide = told("deepnorm", None, None, None, axes=("width",))
     assert answer(matrix(wide)).endswith("(width): no forecast is given.")
+    (row,) = matrix(wide).rows
+    assert {(legend.word_of(cell), *legend.notes(cell)) for cell in row.cells} == {
+        ("undecided", "outside the forecast's range: width", "loss 9.0, 1.0 at the start")
+    }
+    beside = answer(matrix([*wide, *told("post-ln", 0.05)]))
+    assert "Post-LN is forecast to fail at 6L-6L" in beside and "DeepNorm is undecided at every depth" in beside
+
+
+def test_a_forecast_is_told_apart_from_what_was_seen() -> None:
+    seen = [at16("deepnorm", 6, 9.0, "trains", warmup=0), at16("deepnorm", 18, 9.0, "stuck", warmup=0)]
+    assert answer(matrix(seen)).startswith(
+        "Without warm-up at 5e-4, after 16 updates, 1 seed, synthetic task: DeepNorm"
+    )
+    runs = [*seen, *told("post-ln", 0.95, 0.02)]
+    assert answer(matrix(runs)).endswith(
+        "Post-LN is forecast to train at 6L-6L, is forecast to fail at 18L-18L; DeepNorm trains at 6L-6L, is stuck at "
+        "18L-18L (forecasts: for 400 updates from the first 16)."
+    )
+    assert in_short(matrix(runs)) == "At 18L-18L DeepNorm is stuck; Post-LN is forecast to fail."
+    tints = [legend.tint(cell) for row in matrix(runs).rows for cell in row.cells]
+    assert tints == ["forecast trains", "forecast fails", "trains", "stuck"]
+    assert [cell["basis"] for cell in cells(matrix(runs))] == ["forecast", "forecast", "seen", "seen"]
 
 
 @pytest.mark.parametrize("axis", ["warm-up", "<warm-up>"])
@@ -80,15 +96,15 @@ def test_a_command_in_the_headline_is_set_as_one(axis: str) -> None:
 
 def test_a_headline_names_the_deepest_depth_and_counts_where_names_are_too_long() -> None:
     few = matrix([*told("deepnorm", 0.95, 0.95), *told("admin", 0.95, 0.5)])
-    assert in_short(few) == "At 18L-18L DeepNorm likely trains; ADMIN is open."
+    assert in_short(few) == "At 18L-18L DeepNorm is forecast to train; ADMIN is undecided."
     four = {"deepnorm": 0.95, "admin": 0.5, "post-ln-init": 0.5, "post-ln": 0.02}
     assert in_short(matrix([run for method, p in four.items() for run in told(method, 0.95, p)])) == (
-        "At 18L-18L DeepNorm likely trains; Post-LN is likely stuck; 2 methods are open."
+        "At 18L-18L, of 4 methods, 1 is forecast to train, 1 is forecast to fail, 2 are undecided."
     )
-    assert in_short(matrix(told("deepnorm", 0.95, 0.95))) == "DeepNorm likely trains at every depth."
+    assert in_short(matrix(told("deepnorm", 0.95, 0.95))) == "DeepNorm is forecast to train at every depth."
     names = ("pre-ln", "deepnorm", "admin", "residual", "rezero", "sub-ln", "dyt", "keel", "peri-ln", "mix-ln")
     many = matrix([run for i, name in enumerate(names) for run in told(name, (0.95, 0.02)[i % 2])])
-    assert in_short(many) == "At 6L-6L 5 of 10 methods likely train; 5 of 10 methods are likely stuck."
+    assert in_short(many) == "At 6L-6L 5 of 10 methods are forecast to train; 5 of 10 methods are forecast to fail."
 
 
 def test_no_headline_is_longer_than_a_line() -> None:
@@ -100,11 +116,22 @@ def test_without_verdict_or_forecast_there_is_no_answer() -> None:
     assert answer(matrix([at16("deepnorm", 6, 1.0)])) == "" and answer(matrix([])) == ""
 
 
-def test_a_cell_has_the_median_over_seeds_and_the_runs_that_it_is_of() -> None:
-    runs = [one for seed, p in enumerate((0.2, 0.95, 0.97)) for one in told("deepnorm", p, seed=seed)]
+@pytest.mark.parametrize(
+    ("ps", "word", "p", "shown"),
+    [
+        ((0.99, 0.8, 0.97), "probably trains", 0.8, "0.80"),
+        ((0.97, 0.5), "undecided", 0.5, "0.50"),
+        ((0.2, 0.95, 0.97), "undecided", 0.2, "0.20 to 0.97"),
+        ((0.05, 0.3), "fails", 0.05, "0.05"),
+        ((0.05, None), "undecided", None, ""),
+    ],
+)
+def test_a_cell_is_said_by_its_least_likely_seed(ps: Sequence[float | None], word: str, p: float, shown: str) -> None:
+    runs = [one for seed, p in enumerate(ps) for one in told("deepnorm", p, seed=seed, axes=("width",) * (p is None))]
     (cell,) = cells(matrix(runs))
-    assert cell["word"] == "open", "seeds that differ agree on no word"
-    assert cell["p_trains"] == pytest.approx(0.95)
+    assert (cell["word"], cell["p_trains"]) == (word, p)
+    ((given,),) = (row.cells for row in matrix(runs).rows)
+    assert legend.probability(given) == shown and given.seeds_differ == ("to" in shown)
     assert cell["run_ids"] == [run.run_id for run in runs]
     assert (cell["model"], cell["encoder_layers"], cell["decoder_layers"]) == ("deepnorm", 6, 6)
 
@@ -114,7 +141,7 @@ def test_one_condition_after_the_other() -> None:
     said = answer(matrix(runs))
     assert said.startswith(
         "Without warm-up, forecast for 400 updates from the first 16, 1 seed, synthetic task: lr 0.001: DeepNorm "
-        "likely trains at 6L-6L. lr "
+        "is forecast to train at 6L-6L. lr "
         "0.01: DeepNorm"
     )
 
@@ -124,7 +151,7 @@ def test_of_many_conditions_those_in_which_something_fails_are_told_first() -> N
         run for lr, p in ((1e-4, 0.95), (1e-3, 0.95), (2e-3, 0.95), (2e-2, 0.05)) for run in told("deepnorm", p, lr=lr)
     ]
     said = answer(matrix(runs))
-    assert "lr 0.02: DeepNorm is likely stuck" in said and "lr 0.002" not in said
+    assert "lr 0.02: DeepNorm is forecast to fail" in said and "lr 0.002" not in said
     assert said.endswith("The table has 1 more condition.")
 
 

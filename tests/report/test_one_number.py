@@ -42,16 +42,6 @@ def test_the_update_of_a_cell_is_that_of_the_figure_and_of_the_curves_title(seed
 
 
 @pytest.mark.parametrize("seeds", SEEDS)
-def test_the_gradient_ratio_of_a_cell_is_that_of_the_claim(seeds: tuple) -> None:
-    runs = Runs(sweep((6, 18, 50, 100), seeds))
-    verdicts = matrix(runs)
-    (post,) = (row for row in verdicts.rows if row.label == "Post-LN")
-    cells = dict(zip(verdicts.depths, post.cells, strict=True))
-    for depth, place in places(runs, "vanishing").items():
-        assert place.value == pytest.approx(cells[depth].gradient_ratio)
-
-
-@pytest.mark.parametrize("seeds", SEEDS)
 def test_an_exponent_is_one_number_in_title_legend_and_claims(seeds: tuple) -> None:
     runs = Runs(sweep((6, 18, 50), seeds))
     lines = {line.label: line for line in depth_fit.lines(depth_fit.updates(runs))}

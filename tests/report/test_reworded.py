@@ -189,7 +189,7 @@ def test_a_command_ends_with_the_same_code_and_the_same_next_one(
 
 def test_a_risk_is_told_by_its_value() -> None:
     early = plausible(spec("post-ln", 18)).outcome
-    assert isinstance(early, Outcome) and early.at_risk and early.risks and isinstance(early.risks[0], Risk)
+    assert isinstance(early, Outcome) and early.risks and isinstance(early.risks[0], Risk)
 
 
 def steps() -> list[Any]:

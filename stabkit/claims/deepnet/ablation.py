@@ -31,6 +31,7 @@ from stabkit.results import scales
 from stabkit.results.conditions import Condition, conditions, output_layers
 from stabkit.results.intervals import wilson
 from stabkit.results.line import log_slope
+from stabkit.results.outcome import displayed
 from stabkit.results.run import Run
 from stabkit.words import listed, short
 
@@ -92,7 +93,7 @@ def _cold(runs: Mapping[int, Run]) -> str:
 def _outcomes(runs: Mapping[int, Run]) -> str:
     """`2 stuck, 1 trains`, `3 train`."""
     many = {"trains": "train"}
-    counts = Counter(run.outcome.word for run in runs.values())
+    counts = Counter(displayed(run.outcome.word) for run in runs.values())
     return ", ".join(f"{count} {many.get(word, word) if count > 1 else word}" for word, count in counts.items())
 
 

@@ -24,6 +24,7 @@ from stabkit.report.json_document import (
     series,
     text,
 )
+from stabkit.results.outcome import displayed
 from stabkit.results.run import Run
 from stabkit.storage import locks
 from stabkit.storage.folder import OldFolder
@@ -146,7 +147,7 @@ def listing(lines: Sequence[ListedRun], watches: Sequence[Watched], bleu: Mappin
         (
             line.run_id,
             line.optimizer,
-            line.outcome,
+            displayed(line.outcome),
             line.steps,
             _short(line.loss),
             *[", ".join(f"{score:.1f}" for score in bleu.get(line.run_id, ())) or "–"] * translated,

@@ -110,7 +110,7 @@ SCALED = curves_of(
 
 def where_it_fails(runs: Sequence[Run], frame: pd.DataFrame) -> str:
     """Who fails at which value, or that all train."""
-    judged = frame[frame["outcome"] != "early"]
+    judged = frame[frame["outcome"] != "undecided"]
     if judged.empty:
         return "Larger learning rates, batches and widths, one at a time"
     lost = judged[judged["outcome"] != "trains"]
@@ -246,11 +246,11 @@ def _panels(frame: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
 
 def _rate(rows: pd.DataFrame) -> str:
     """`trains in 2 of 3`, of those long enough to judge."""
-    early = int((rows["outcome"] == "early").sum())
-    if early == len(rows):
-        return "too short to judge"
-    short_ = f", {early} too short to judge" if early else ""
-    return f"trains in {int((rows['outcome'] == 'trains').sum())} of {len(rows) - early}{short_}"
+    undecided = int((rows["outcome"] == "undecided").sum())
+    if undecided == len(rows):
+        return "undecided"
+    short_ = f", {undecided} undecided" if undecided else ""
+    return f"trains in {int((rows['outcome'] == 'trains').sum())} of {len(rows) - undecided}{short_}"
 
 
 def variants_alt(frame: pd.DataFrame) -> str:

@@ -248,7 +248,7 @@ def validation_ends(runs: Sequence[Run], frame: pd.DataFrame) -> str:
     if frame.empty:
         return "Validation loss"
     last = frame[frame["step"] == frame.groupby("run")["step"].transform("max")]
-    share = last[last["outcome"] != "early"].assign(share=last["validation_loss"] / last["unigram_loss"])
+    share = last[last["outcome"] != "undecided"].assign(share=last["validation_loss"] / last["unigram_loss"])
     sentence, most = "", 0
     for (depth, condition), rows in share.groupby(["depth", "condition"], sort=False):
         by = rows.groupby("label", sort=False)["share"].agg(["min", "max"])

@@ -121,7 +121,7 @@ def _named(frame: pd.DataFrame) -> pd.DataFrame:
     for name, rows in lines(frame):
         part, dots = rows["run"].mask(rows["fitted"], name), ~rows["fitted"] & (rows["outcome"] == "trains")
         called = f"{name}: {law(rows.iloc[0])}"
-        parts.append(rows.assign(panel="", label=called, part=part, outcome=rows["outcome"].mask(dots, "early")))
+        parts.append(rows.assign(panel="", label=called, part=part, outcome=rows["outcome"].mask(dots, "undecided")))
     return pd.concat(parts)
 
 

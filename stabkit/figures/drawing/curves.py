@@ -274,7 +274,7 @@ def _curve(axes: Axes, columns: Mapping[str, list[Any]], what: Curves, look: dic
 
 def _sign(method: str, outcomes: Sequence[str]) -> dict[str, Any]:
     """A mark without a line, of the worst of these outcomes."""
-    word = next((word for word in ("stuck", "early") if word in outcomes), "trains")
+    word = next((word for word in ("stuck", "undecided") if word in outcomes), "trains")
     return {"color": style.colour(method), **MARKS[word], "linestyle": ""}
 
 

@@ -66,7 +66,7 @@ MARKS: dict[str, dict[str, Any]] = {
     "trains": {"marker": "o", "markersize": 5},
     "stuck": {"marker": "s", "markersize": 5.5, "markerfacecolor": "none", "mew": 1.4},
     "diverged": {"marker": "x", "markersize": 6.5, "mew": 2},
-    "early": {"marker": ".", "markersize": 6},
+    "undecided": {"marker": ".", "markersize": 6},
 }
 """Of an outcome, among points."""
 
@@ -75,7 +75,7 @@ OUTCOME_COLOURS = {
     "some": "#f3e3a3",
     "stuck": "#eda96a",
     "diverged": "#d9736b",
-    "early": "#d5d9df",
+    "undecided": "#d5d9df",
 }
 """Of an outcome, as a cell. `some`: not all of a cell's runs train."""
 

@@ -1,4 +1,4 @@
-"""The forecast of one run by the coefficients that stand in the package: a word, a probability, or `out of range`.
+"""The forecast of one run by the coefficients that stand in the package: a word, its probability, or why none.
 
     p = σ(bias + Σ weight_j·(x_j − mean_j)/scale_j),  x the links' numbers of updates 0 to 16 (`links.py`)
 
@@ -40,7 +40,7 @@ SCHEMA = "stabkit-forecast/4"
 FILE = Path(__file__).with_name("coefficients.json")
 HORIZON = {"text": 250, "synthetic": 400}
 """Updates past the warm-up after which the corpus' runs were judged, by task; what was early then went on to 800. So
-`likely trains` says: within so many."""
+`trains` says: within so many."""
 SLOWER = 1.25
 """A rate may be this many times below the lowest that the corpus has at that width: one that is slow enough trains no
 model by HORIZON, which nothing in sixteen updates shows."""

@@ -199,7 +199,7 @@ NOTHING = "How far the output moves when every weight moves a little"
 
 def test_the_frame_holds_every_sub_layer_of_the_stack_that_gives_the_output_and_the_law() -> None:
     made = measured("post-ln", 1, [0.25, 0.5, 0.75], 1)
-    facts = [made.run_id, "post-ln", "Post-LN", "", "1L-1L", 1, 1, 0, "early"]
+    facts = [made.run_id, "post-ln", "Post-LN", "", "1L-1L", 1, 1, 0, "undecided"]
     rows = [[*facts, i, 0.25 * i, ""] for i in (1, 2, 3)]
     expected = pd.DataFrame(rows, columns=list(PERTURBATION.columns))
     pd.testing.assert_frame_equal(PERTURBATION.select([made]), expected)

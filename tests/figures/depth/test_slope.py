@@ -41,7 +41,7 @@ ETA = 2.0**-17
 def test_the_frame_holds_the_distance_over_the_rate_exactly() -> None:
     made = [step("post-ln", 2, 5.0, ETA), step("deepnorm", 0, 0.75, ETA / 4, decoder=3, seed=1)]
     columns = (*depth_fit.UPDATE_COLUMNS, "rate")
-    shared = {"reference_step": 1, "step": 1, "outcome": "early", "predicted": math.nan, "width": 64, "bounded": True}
+    shared = dict(reference_step=1, step=1, outcome="undecided", predicted=math.nan, width=64, bounded=True)
     rows = [
         {
             **shared,
