@@ -92,11 +92,11 @@ def test_the_losses_are_means_of_ten_of_every_depth_and_of_changes_that_were_see
     assert ends == {
         "2L": (16, pytest.approx(few)),
         "6L": (60, 3.0),
-        "a third of the rate": (60, 1.0),
-        "frequencies alone": (60, LEVEL),
-        "all that can be learnt": (60, 0.5),
+        "rate/3": (60, 1.0),
+        "frequencies": (60, LEVEL),
+        "all is learnt": (60, 0.5),
     }
-    assert LOSSES.title(found) == "Loss: 3.0 at 6L after 60 updates, 1.0 with a third of the rate"
+    assert LOSSES.title(found) == "Loss: 3.00 at 6L after 60 updates, 1.00 with a third of the rate"
     assert frame[frame["run"] == "6L"]["value"].iloc[0] == pytest.approx(cells[1].records["loss"].at("train")[0])
 
 

@@ -229,7 +229,7 @@ def dropping(depth):
 
 @pytest.mark.parametrize("factory", [models.post_ln, dropping])
 def test_the_norm_before_the_branch_is_the_model_written_so(factory):
-    ours, plain = changed(make(factory, "f", 4, 0, 1e-3), "before"), make(factory, "f", 4, 0, 1e-3)
+    ours, plain = changed(make(factory, "f", 4, 0, 1e-3), "norm before"), make(factory, "f", 4, 0, 1e-3)
     for step in range(3):
         tokens = models.text(step)
         assert torch.equal(ours.model.eval()(tokens), written_before(plain.model, tokens))
@@ -241,7 +241,7 @@ def test_the_norm_before_the_branch_is_the_model_written_so(factory):
 
 
 def test_the_norm_of_torchs_own_layer_goes_before_its_branches():
-    ours, plain = changed(make(torchs_own, "f", 3, 0, 1e-3), "before"), make(torchs_own, "f", 3, 0, 1e-3)
+    ours, plain = changed(make(torchs_own, "f", 3, 0, 1e-3), "norm before"), make(torchs_own, "f", 3, 0, 1e-3)
     tokens = models.text(3)
     x = plain.model[0](tokens)
     for layer in list(plain.model)[1:-1]:
@@ -252,7 +252,7 @@ def test_the_norm_of_torchs_own_layer_goes_before_its_branches():
 
 @pytest.mark.parametrize("name", ["pre_ln", "deepnorm", "keel"])
 def test_a_norm_is_moved_only_from_behind_a_plain_sum(name):
-    assert changed(built(name), "before") is None
+    assert changed(built(name), "norm before") is None
 
 
 def test_the_code_of_a_change_is_of_the_model_that_it_was_tried_on():

@@ -30,7 +30,7 @@ LINK = LinkVerdict(verdict="pass", ground=Ground(key="tokens"), level=1.0, limit
 def judged(p, cures=(), *, axes=(), basis="forecast", updates=16, warmup=0, shallow=None, diverges=False, **changed):
     """A model of 24 layers, and of 6 where those have a probability."""
     links_ = dict.fromkeys(("gradient", "scores", "update", "stream", "tokens", "loss", "finite"), LINK) | changed
-    own = OwnForecast(probability=p, depth=24, record=None, axes=axes, warmup=warmup, corpus="c")
+    own = OwnForecast(probability=p, depth=24, axes=axes, warmup=warmup, corpus="c")
     decision = Decision(word(p), basis, p, updates, diverges)
     depths = [(6, looks.at_once(shallow))] * (shallow is not None) + [(24, decision)]
     words = tuple(DepthVerdict(depth=depth, decision=one, seed=0, seeds=(one,)) for depth, one in depths)
@@ -52,7 +52,7 @@ LOW = replace(
          "(95 %: 92 to 99 %)."),
         (judged(0.04, warmup=50, shallow=0.95, gradient=LOW),
          "b trains to 6 layers, fails at 24, with a warm-up of 50 updates (24 layers: forecast 0.04); 53 of 57 such "
-         "models did not train (95 %: 83 to 97 %). The lowest layer receives 0.004 of the top layer's gradient before "
+         "models did not train (95 %: 83 to 97 %). The lowest layer receives 0.0040 of the top layer's gradient before "
          "any update: lower than in 99 % of models that train."),
         (judged(0.5, basis="seen", updates=300),
          "b is undecided at 24 layers, without warm-up (seen, after 300 updates); 20 of 40 such models trained "
@@ -62,7 +62,7 @@ LOW = replace(
          "can learn by heart: give loss(model, step); its width is beyond those of all tested models). Each link alone "
          "is as in models that train."),
         (judged(0.0, basis="seen", updates=3, diverges=True, gradient=replace(LOW, verdict="fail")),
-         "b fails at 24 layers, without warm-up (seen, diverges at update 3). The lowest layer receives 0.004 of the "
+         "b fails at 24 layers, without warm-up (seen, diverges at update 3). The lowest layer receives 0.0040 of the "
          "top layer's gradient before any update."),
         (judged(0.8),
          "b probably trains at 24 layers, without warm-up (forecast 0.80); no such model was among those tested. Train "

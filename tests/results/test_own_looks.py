@@ -70,7 +70,9 @@ def test_a_training_is_stopped_at_the_first_look_that_is_firm_and_has_its_word(t
     firm = [n for n, q in seen.items() if not FIRM[0] < q < FIRM[1]]
     at = min(firm, default=len(tens))
     assert found == (
-        Decision(word(seen[at]), "seen", seen[at], 10 * at) if at > 1 else Decision(word(p), "forecast", p, 16)
+        Decision(word(seen[at]), "seen", seen[at], 10 * at, key=known.key)
+        if at > 1
+        else Decision(word(p), "forecast", p, 16)
     )
     assert looks.stops(found) is bool(firm or at >= LAST // 10)
 
