@@ -149,7 +149,7 @@ def run(request: ProbeRequest, execute: Map, until: float, probing: Probing) -> 
     open_ = {(cell.facts.depth, cell.facts.lr) for cell in done.results if not decided(cell).firm}
     others = replace(request, seeds=request.seeds[1:]).specs()
     more = [spec for spec in others if (spec.depth, spec.lr) in open_ or request.widths != (None,)]
-    if not more:
+    if not more or (time.time() > until and request.widths == (None,)):
         return done
     after = _probed(request, more, execute, until, probing)
     return Done(

@@ -58,10 +58,20 @@ def answer(judged: Judged) -> str:
     others = [_elsewhere(verdict) for verdict in judged.verdicts if verdict is not worst]
     deepest = max((cell.facts for cell in judged.cells), key=lambda facts: facts.depth or 0)
     high = deepest.guess.high(deepest.start) if deepest.guess is not None else ""
-    more = [_fast(judged), why(worst), "; ".join(others), high, _mended(judged)]
+    more = [_over(judged), _fast(judged), why(worst), "; ".join(others), high, _mended(judged)]
     sentences = [_outcome(who, worst, deepest.warmup, several=len(judged.verdicts) > 1)]
     sentences += [f"{sentence[0].upper()}{sentence[1:]}" for sentence in more if sentence]
     return " ".join(f"{sentence}." for sentence in sentences)
+
+
+def _over(judged: Judged) -> str:
+    """`its 120 s were over: --time 240 trains it on` where that ended a training without a firm word; "" elsewhere."""
+    within = max(
+        (cell.facts.within for cell in judged.cells if cell.depth == (judged.worst.depths[-1].depth or 0)), default=0
+    )
+    if not within or judged.worst.decision.firm:
+        return ""
+    return f"its {within:g} s were over: --time {2 * within:g} trains it on"
 
 
 def _fast(judged: Judged) -> str:

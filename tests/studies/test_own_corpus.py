@@ -115,7 +115,7 @@ def test_rows_are_of_their_cases_and_survive_the_file(tmp_path):
 
 
 def test_the_packages_coefficients_are_the_fit_of_the_committed_rows():
-    packaged, again = json.loads(forecast.FILE.read_text()), document.document(ROWS)
+    packaged, again = json.loads(forecast.FILE.read_text()), json.loads(json.dumps(document.document(ROWS)))
     assert packaged["corpus"] == again["corpus"] and packaged["looks"]["told"] == again["looks"]["told"]
     for name in ("mean", "scale", "weight", "bias", "reach", "spread"):
         assert np.allclose(packaged[name], again[name], rtol=1e-5, atol=1e-8), name
