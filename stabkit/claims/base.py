@@ -18,9 +18,9 @@ from stabkit.words import listed, short
 Verdict = Literal["holds", "fails", "mixed", "undecided", "out of reach", "untested"]
 ORDER: tuple[Verdict, ...] = ("holds", "mixed", "fails", "undecided", "out of reach", "untested")
 """On the page: what holds is named before what does not."""
-Weight = Literal["central", "side", "background", "ours"]
-WEIGHTS: tuple[Weight, ...] = ("central", "side", "background", "ours")
-"""A sentence on which its paper's argument rests; one beside it; one that the paper reports of others; our own reading.
+Weight = Literal["central", "side", "background"]
+WEIGHTS: tuple[Weight, ...] = ("central", "side", "background")
+"""A sentence on which its paper's argument rests; one beside it; one that the paper reports of others.
 Headlines count central ones alone."""
 Scale = Literal["ratio", "difference", "share"]
 """How a claim's number is compared: by its logarithm; as it is; as the share of the seeds in which something is so."""
