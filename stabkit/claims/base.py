@@ -95,13 +95,11 @@ class Measurement:
     steps: int
     """Updates of the runs, the fewest."""
     values: Mapping[int, float]
-    """By seed; of a share 1 where it is so and 0 where not. Several seeds' one number stands under each."""
+    """By seed; of a share 1 where it is so and 0 where not."""
     beside: str = ""
     """What is told with the number: both sides of a ratio."""
     threshold: Threshold | None = None
     """Where it is not the claim's own."""
-    interval: tuple[float, float] | None = None
-    """Of a number that all seeds make together (a spread over seeds, a fitted line): its own 95 % interval."""
     beyond: str = ""
     """Why this scale, length or optimiser cannot decide here what the paper says."""
     part: Spot | None = None

@@ -65,7 +65,6 @@ def _theorem(line: DepthLine) -> str:
     return f"theorem {power_of_n(line.theorem)}" if math.isfinite(line.theorem) else ""
 
 
-BOTH: tuple[Stacks, ...] = ("equal",)
 ONE: tuple[Stacks, ...] = ("encoder",)
 AFTER = ("post-ln", "post-ln-init", "ds-init", "admin", "deepnorm")
 CLAIMS: tuple[Claim, ...] = (
