@@ -70,7 +70,7 @@ def claims() -> Iterator[str]:
     from stabkit.claims import CLAIMS
 
     yield "# Claims and thresholds\n\n"
-    yield "A claim is a sentence of a paper (or stabkit's own reading), the number that tests it "
+    yield "A claim is a sentence of a paper, the number that tests it "
     yield "setting by setting, and a threshold with its reason. A setting is decided where all its seeds lie on one "
     yield "side of the threshold; a single seed decides where its distance from the threshold exceeds the spread of "
     yield "seeds. The claim's verdict counts its settings: "
@@ -83,7 +83,6 @@ def claims() -> Iterator[str]:
         ("central", "Central: a paper's argument rests on it"),
         ("side", "Side"),
         ("background", "Background: what a paper reports about others"),
-        ("ours", "stabkit's own readings"),
     ):
         yield f"\n## {title}\n"
         for one in CLAIMS:

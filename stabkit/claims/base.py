@@ -18,9 +18,9 @@ from stabkit.words import listed, short
 Verdict = Literal["holds", "fails", "mixed", "undecided", "out of reach", "untested"]
 ORDER: tuple[Verdict, ...] = ("holds", "mixed", "fails", "undecided", "out of reach", "untested")
 """On the page: what holds is named before what does not."""
-Weight = Literal["central", "side", "background", "ours"]
-WEIGHTS: tuple[Weight, ...] = ("central", "side", "background", "ours")
-"""A sentence on which its paper's argument rests; one beside it; one that the paper reports of others; our own reading.
+Weight = Literal["central", "side", "background"]
+WEIGHTS: tuple[Weight, ...] = ("central", "side", "background")
+"""A sentence on which its paper's argument rests; one beside it; one that the paper reports of others.
 Headlines count central ones alone."""
 Scale = Literal["ratio", "difference", "share"]
 """How a claim's number is compared: by its logarithm; as it is; as the share of the seeds in which something is so."""
@@ -95,13 +95,11 @@ class Measurement:
     steps: int
     """Updates of the runs, the fewest."""
     values: Mapping[int, float]
-    """By seed; of a share 1 where it is so and 0 where not. Several seeds' one number stands under each."""
+    """By seed; of a share 1 where it is so and 0 where not."""
     beside: str = ""
     """What is told with the number: both sides of a ratio."""
     threshold: Threshold | None = None
     """Where it is not the claim's own."""
-    interval: tuple[float, float] | None = None
-    """Of a number that all seeds make together (a spread over seeds, a fitted line): its own 95 % interval."""
     beyond: str = ""
     """Why this scale, length or optimiser cannot decide here what the paper says."""
     part: Spot | None = None

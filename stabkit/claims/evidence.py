@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,12 +18,9 @@ from stabkit.claims.base import Measurement, Spot, Threshold, at_depth, power_of
 from stabkit.methods.blocks import name_of
 from stabkit.results import update_fit
 from stabkit.results.conditions import (
-    OWN_AXES,
     Condition,
     Shown,
-    conditions,
     depth_rank,
-    flat,
     method_label,
     setting,
     shown,
@@ -33,7 +30,7 @@ from stabkit.results.outcome import displayed
 from stabkit.results.readings import centre, series, value_at
 from stabkit.results.run import Run
 from stabkit.spec import RunSpec, depth_text
-from stabkit.words import listed, short
+from stabkit.words import short
 
 Number = Callable[[Run], float]
 Find = Callable[[Sequence[Run]], Iterable[Measurement]]
@@ -220,44 +217,6 @@ def over_cells(
                 yield cell.measured(values(cell), *methods, threshold=threshold, **told)
 
     return find
-
-
-@dataclass(frozen=True, slots=True)
-class Warmups:
-    """One method at one depth without warm-up and with it (the longest there is), nothing else different."""
-
-    depth: tuple[int, int]
-    """(N, M)."""
-    apart: str
-    condition: Condition
-    without: dict[int, Run]
-    with_it: dict[int, Run]
-
-    @property
-    def layers(self) -> int:
-        """Of the deeper stack."""
-        return max(self.depth)
-
-
-def warmups(runs: Sequence[Run], method: str) -> Iterator[Warmups]:
-    """Every such pair."""
-    held: dict[tuple[Any, ...], dict[int, dict[int, Run]]] = {}
-    unwarmed = conditions([replace(run.spec, train=replace(run.spec.train, warmup=0)) for run in runs])
-    beside = {run.run_id: condition for run, condition in zip(runs, unwarmed, strict=True)}
-    for entry in as_published(runs):
-        if entry.variant == method:
-            spec = entry.run.spec
-            settings = (
-                (key, repr(value)) for key, value in flat(spec).items() if key not in (*OWN_AXES, "train.warmup")
-            )
-            key = (depth_rank(spec), entry.shape, tuple(settings))
-            held.setdefault(key, {}).setdefault(spec.train.warmup, {})[spec.seed] = entry.run
-    for (_, shape, _), by in sorted(held.items()):
-        if 0 in by and len(by) > 1 and set(by[0]) & set(by[max(by)]):
-            run = next(iter(by[0].values()))
-            both = setting(run.spec).but("train.warmup", (0, max(by)))
-            apart = listed(both.of("train.warmup"), beside[run.run_id])
-            yield Warmups(shape, apart, both, by[0], by[max(by)])
 
 
 def alike(runs: Sequence[Run]) -> list[Shown]:

@@ -67,17 +67,14 @@ def place(claim: Claim, measurement: Measurement) -> ClaimPlace:
     threshold = measurement.threshold or claim.threshold
     values = list(measurement.values.values())
     value = middle(values, claim.scale)
-    if measurement.interval is not None:
-        low, high = measurement.interval
-    else:
-        low, high = interval(values, claim.scale)
+    low, high = interval(values, claim.scale)
     verdict: Verdict = "holds" if threshold.met(value) else "fails"
     reason = _doubt(claim, measurement, value, low, high, threshold)
     if reason:
         verdict = "undecided"
     if measurement.beyond:
         verdict, reason = "out of reach", measurement.beyond
-    single = len(values) == 1 and measurement.interval is None
+    single = len(values) == 1
     return ClaimPlace(
         measured=measurement,
         value=value,
@@ -120,12 +117,12 @@ def _student(values: Sequence[float]) -> tuple[float, float]:
 
 def _doubt(claim: Claim, measurement: Measurement, value: float, low: float, high: float, threshold: Threshold) -> str:
     """Why a place is not decided; nothing where it is."""
-    if len(measurement.values) == 1 and measurement.interval is None:
+    if len(measurement.values) == 1:
         return _doubt_of_one(claim, measurement, value, threshold)
     if threshold.met(low) == threshold.met(value) == threshold.met(high):
         return ""
     beside = f"on both sides of the threshold, {claim.tell(threshold.value)}"
-    if len(measurement.values) < 5 and measurement.interval is None:
+    if len(measurement.values) < 5:
         return f"its {len(measurement.values)} seeds lie {beside}"
     return f"{claim.tell(value)}, 95 % interval {claim.tell(low)} to {claim.tell(high)}: {beside}"
 
@@ -177,11 +174,7 @@ def _text(claim: Claim, measurement: Measurement, value: float, low: float, high
         text = claim.tell(value)
         if count > 1 and claim.tell(low) != claim.tell(high):
             ends = [claim.tell.digits(end) for end in (low, high)]
-            how = (
-                "95 % "
-                if measurement.interval or (count >= 5 and all(map(math.isfinite, measurement.values.values())))
-                else ""
-            )
+            how = "95 % " * (count >= 5 and all(map(math.isfinite, measurement.values.values())))
             text += f" ({how}{ends[0]} to {ends[1]})"
     return f"{text}, {measurement.beside}" if measurement.beside else text
 

@@ -54,7 +54,6 @@ ITEMS: tuple[Item, ...] = (
             *("order", "initialisation", "standstill", "ln-growth", "ln-stable", "ln-size"),
             *("vanishing", "vanishing-init"),
         ),
-        beside=("warmup", "smooth-init"),
     ),
     Item(
         key="fig4",
@@ -66,7 +65,7 @@ ITEMS: tuple[Item, ...] = (
         scaled="Size and depths are the paper's; 16 updates of 256 tokens, three seeds.",
         commands=(f"sweep --models post-ln,deepnorm --depths 6,18,50,100 --seeds 0..2 {EARLY}",),
         figures=("update_depth", "update", "exponent"),
-        claims=("growth", "constant", "smaller", "steadier"),
+        claims=("growth", "constant", "smaller"),
         beside=("bound",),
     ),
     Item(
@@ -139,7 +138,7 @@ ITEMS: tuple[Item, ...] = (
         commands=("ablate --max-tokens 256",),
         figures=("ablation", "scale_map"),
         claims=("alpha-small", "beta-large", "alpha-large", "beta-small"),
-        beside=("top-gradient", "update-follows"),
+        beside=("top-gradient",),
     ),
     Item(
         key="table1",

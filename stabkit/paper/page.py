@@ -211,7 +211,7 @@ def _run(runs: Sequence[Run]) -> dict[str, Any]:
 def _lead(sections: Sequence[Mapping[str, Any]]) -> str:
     """`DeepNet Fig. 2, 3 and 4 reproduce in part. The papers’ central claims: 4 hold, 1 mixed, 4 fail. …`"""
     findings = [claim for claim, _ in _claims(sections)]
-    central, others = counted(findings), counted(findings, ("side", "background", "ours"))
+    central, others = counted(findings), counted(findings, ("side", "background"))
     by: dict[str, list[Item]] = {}
     for section in sections:
         if section["verdict"] in ("reproduces", "in part", "does not reproduce"):

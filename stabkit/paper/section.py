@@ -83,8 +83,7 @@ def verdict(claims: Sequence[Finding]) -> str:
 def by_weight(claims: Sequence[Finding]) -> str:
     """`central: 2 hold, 1 undecided · side: 1 fails`: how many of each weight came out how, what holds first."""
     counts = {weight: counted(claims, (weight,)) for weight in WEIGHTS}
-    names = {"ours": "our readings"}
-    return " · ".join(f"{names.get(weight, weight)}: {words}" for weight, words in counts.items() if words)
+    return " · ".join(f"{weight}: {words}" for weight, words in counts.items() if words)
 
 
 def brief(finding: Finding) -> str:

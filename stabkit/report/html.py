@@ -133,7 +133,6 @@ def parted(claimed: Sequence[Finding]) -> dict[str, list[Finding]]:
     return {
         "central": [finding for finding in tested if finding.claim.weight == "central"],
         "beside": [finding for finding in tested if finding.claim.weight in ("side", "background")],
-        "readings": [finding for finding in tested if finding.claim.weight == "ours"],
         "beyond": [finding for finding in claimed if finding.verdict == "out of reach"],
         "untested": [finding for finding in claimed if finding.verdict == "untested"],
     }

@@ -1,33 +1,27 @@
 """Runs whose α and β are scaled, beside the method itself: one row a run, what the pictures of `stabkit ablate` share.
 
 A setting (method with its options, depth, condition) belongs here when one of its runs has a factor other than 1;
-`condition` is what else sets runs apart. `crossing`, `encoder` and `decoder` are the three sums of the theorem
-(`theorem.py`) after update 1, taken back to factors of 1; at factors a on α and b on β the prediction is
-crossing·b²/a · encoder·b/a + decoder·b/a. `relative` is a run's own sum over that at factors of 1.
+`condition` is what else sets runs apart.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from stabkit.results import theorem
 from stabkit.results.conditions import FACTS, conditions, shown
 from stabkit.results.once import once
 from stabkit.results.outcome import AT_UNIGRAM, BORDERLINE
-from stabkit.results.readings import centre, chain
+from stabkit.results.readings import chain
 from stabkit.results.run import Run
 from stabkit.words import fitting, listed
 
-SUMS = ("crossing", "encoder", "decoder")
 COLUMNS = (
-    *(*FACTS, "alpha_scale", "beta_scale", "width", "lr", "unigram_loss", "validation_loss"),
-    *("update_first", "ln_input_growth", "gradient_ratio_lowest", *SUMS, "relative"),
+    *(*FACTS, "alpha_scale", "beta_scale", "lr", "unigram_loss", "validation_loss"),
+    *("update_first", "ln_input_growth", "gradient_ratio_lowest"),
 )
 
 
@@ -53,39 +47,21 @@ def frame(runs: Sequence[Run]) -> pd.DataFrame:
         if setting not in scaled:
             continue
         run, condition = each.run, setting[-1]
-        # numpy's: a factor whose square is nothing makes infinity, not an error
-        a, b = np.float64(run.spec.alpha_scale), np.float64(run.spec.beta_scale)
-        crossing, encoder, decoder = theorem.sums(run, 1) or (math.nan, math.nan, math.nan)
         rows.append(
             {
                 **each.facts("unigram_loss", "validation_loss"),
                 "condition": condition.text,
-                "alpha_scale": a,
-                "beta_scale": b,
-                "width": run.spec.model.hidden,
+                "alpha_scale": run.spec.alpha_scale,
+                "beta_scale": run.spec.beta_scale,
                 "lr": run.spec.train.lr,
                 "update_first": chain(run, "update_first"),
                 "ln_input_growth": chain(run, "ln_input_growth"),
                 "gradient_ratio_lowest": chain(run, "gradient_ratio_lowest"),
-                "crossing": crossing * a / b**2,
-                "encoder": encoder * a / b,
-                "decoder": decoder * a / b,
-                "relative": crossing * encoder + decoder,
             }
         )
     found = pd.DataFrame(rows, columns=list(COLUMNS))
     found.attrs[RATE_IN_CONDITIONS] = any(condition.has("train.lr") for *_, condition in settings)
-    with np.errstate(all="ignore"):
-        for _, group in groups(found):
-            found.loc[group.index, "relative"] = group["relative"] / predicted(group)
     return found
-
-
-def predicted(rows: pd.DataFrame, a: Any = 1.0, b: Any = 1.0) -> Any:
-    """The theorem's sum at factors a on α and b on β, from the sums of all runs of one setting (medians)."""
-    crossing, encoder, decoder = (centre(rows[name]) for name in SUMS)
-    product = 0.0 if math.isnan(crossing) or math.isnan(encoder) else crossing * b**2 / a * encoder * b / a
-    return product + decoder * b / a
 
 
 @dataclass(frozen=True, slots=True)

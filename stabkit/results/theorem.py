@@ -121,13 +121,30 @@ def _vw(method: Method, site: Site) -> tuple[float, float]:
 
 def predicted(run: Run, step: int) -> float:
     """What the theorem that speaks of a run's method makes of a recorded step; NaN where none does, or the records lack
-    what it needs."""
-    if number_of(run.spec) == 4:
-        return _theorem_4(run.spec, step)
-    parts = sums(run, step)
-    if parts is None:
+    what it needs. Of one stack the sum over its sub-layers stands under `decoder`."""
+    spec, records = run.spec, run.records
+    if number_of(spec) == 4:
+        return _theorem_4(spec, step)
+    moved, ln_input = records.get("parameter_update"), records.get("ln_input")
+    if number_of(spec) not in (2, 3) or moved is None or ln_input is None:
         return math.nan
-    crossing, encoder, decoder = parts
+    delta, first = moved.row(step), dict(zip(ln_input.sites, ln_input.values[0].tolist(), strict=True))
+    if delta is None:
+        return math.nan
+    encoder = decoder = crossing = 0.0
+    for term in _terms(_shape(spec)):
+        if term.name not in delta or term.name not in first:
+            return math.nan
+        over = first[term.omega] * term.root
+        alpha = first[term.name] / over if over > 0 else 0.0
+        if not 0 < alpha < math.inf:  # nothing enters this norm, or nothing finite
+            return math.nan
+        share = term.both / alpha * delta[term.name]
+        if term.below:
+            encoder += share
+        else:
+            decoder += share
+            crossing += term.product / alpha if term.cross else 0.0
     return crossing * encoder + decoder
 
 
@@ -139,32 +156,3 @@ def _theorem_4(spec: RunSpec, step: int) -> float:
     v, w = (np.array(each) for each in zip(*(_vw(method, site) for site in method_sites), strict=True))
     sums, ratio = np.cumsum(v**2), (1 + v**2 / w**2).sum()
     return float(total(spec.train, step) * ratio / sums[-1] * (1 + (1 / sums[:-1]).sum()))
-
-
-def sums(run: Run, step: int) -> tuple[float, float, float] | None:
-    """(Σ_cross v·w/α, Σ_encoder, Σ_decoder) of √(v² + w²)/α · ‖Δθ‖ (Theorems 2 and 3); None where they do not speak.
-
-    Of an encoder alone the second is written as the third, and the first two are 0.
-    """
-    spec, records = run.spec, run.records
-    moved, ln_input = records.get("parameter_update"), records.get("ln_input")
-    if number_of(spec) not in (2, 3) or moved is None or ln_input is None:
-        return None
-    delta, first = moved.row(step), dict(zip(ln_input.sites, ln_input.values[0].tolist(), strict=True))
-    if delta is None:
-        return None
-    encoder = decoder = crossing = 0.0
-    for term in _terms(_shape(spec)):
-        if term.name not in delta or term.name not in first:
-            return None
-        over = first[term.omega] * term.root
-        alpha = first[term.name] / over if over > 0 else 0.0
-        if not 0 < alpha < math.inf:  # nothing enters this norm, or nothing finite
-            return None
-        share = term.both / alpha * delta[term.name]
-        if term.below:
-            encoder += share
-        else:
-            decoder += share
-            crossing += term.product / alpha if term.cross else 0.0
-    return crossing, encoder, decoder

@@ -62,32 +62,6 @@ def single(runs: Runs, *labels: str) -> Runs:
     return seeds(of(runs, *labels, optimizer="sgd"))
 
 
-def spread(runs: Runs, factor: float) -> Runs:
-    """Four seeds of Post-LN this far apart each, DeepNorm's a hundredth."""
-    four = [run for base in of(runs, P, D, warmup=4000, depth="18L*") for run in seeds([base], 4)]
-    for seed in range(4):
-        for label, each in ((P, factor), (D, 1.01)):
-            own = [run for run in of(four, label) if run.spec.seed == seed]
-            made = times(own, "update", "state", each**seed)
-            four = [next((one for one in made if one.run_id == run.run_id), run) for run in four]
-    return four
-
-
-def step_sizes(runs: Runs, first: float) -> Runs:
-    """Post-LN with a warm-up moves as far in its first update as `first` times any later one; without always ten."""
-    both = seeds([*of(runs, P, depth="18L-18L", warmup=4000), *of(runs, P, depth="18L-18L", warmup=0)])
-    both = times(both, "update", "state@step", 1.0, exact=1.0, step=lambda step: step > 0)
-    both = times(both, "update", "state@step", 1.0, step=at(1), exact=10.0, warmup=0)
-    return times(both, "update", "state@step", 1.0, step=at(1), exact=first, warmup=4000)
-
-
-def jumps(runs: Runs, default: float, init: float) -> Runs:
-    """The first update of Post-LN and of Post-LN-init is so many times any later one."""
-    both = times(longer(cold(runs, P, INIT), 50), "update", "state@step", 1.0, exact=1.0, step=lambda step: step > 0)
-    both = times(both, "update", "state@step", 1.0, [P], step=at(1), exact=default)
-    return times(both, "update", "state@step", 1.0, [INIT], step=at(1), exact=init)
-
-
 def warmed(runs: Runs) -> Runs:
     return [changed(run, warmup=10) for run in runs]
 
@@ -104,25 +78,13 @@ def ablated(runs: Runs, word: str, share: float, **change: object) -> Runs:
     return [*base, *ending([changed(run, **change) for run in base], word, share=share)]
 
 
-def scaled(runs: Runs, power: float, size: Callable[[float, float], float] | None = None) -> Runs:
-    """DeepNorm at five factors on α and on β: the top gradient goes as this power, ‖ΔF‖ after update 1 as `size`."""
+def scaled(runs: Runs, power: float) -> Runs:
+    """DeepNorm at five factors on α and on β: the top gradient goes as this power."""
     made = []
     for a, b in [(f, 1.0) for f in (0.25, 0.5, 1.0, 2.0, 4.0)] + [(1.0, f) for f in (0.25, 0.5, 2.0, 4.0)]:
         own = [changed(run, alpha_scale=a, beta_scale=b) for run in ending(cold(runs, D), "trains")]
-        own = times(own, "weight_grad", "decoder.18.ffn", 1.0, exact=(b / a) ** power)
-        own = times(own, "ln_input", "*@omega", 1 / a if a else 1.0)
-        own = times(own, "update", "state", 1.0, step=at(1), exact=(size or (lambda a, b: b / a))(a, b))
-        made += own
+        made += times(own, "weight_grad", "decoder.18.ffn", 1.0, exact=(b / a) ** power)
     return made
-
-
-def parted(runs: Runs, fails: Callable[[float, float], bool]) -> Runs:
-    found = seeds([run for run in scaled(runs, 1.0) if run.spec.seed == 0], 6)
-    return [
-        made
-        for run in found
-        for made in ending([run], "stuck" if fails(run.spec.alpha_scale, run.spec.beta_scale) else "trains")
-    ]
 
 
 def kinds(runs: Runs, lower: float) -> Runs:
@@ -218,16 +180,13 @@ CASES: dict[str, Sides] = {
         lambda r: update(update(warm(r), P, 1.0, 16), D, 0.1, 16),
         lambda r: update(update(warm(r), P, 0.19, 16), D, 0.1, 16),
     ),
-    "steadier": (lambda r: spread(r, 1.5), lambda r: spread(r, 1.0005)),
     "constant": (lambda r: grown(warm(r), D, 0.1), lambda r: grown(warm(r), D, 0.6)),
     "bound": (lambda r: grown(of(warm(r), D), D, -1.0), lambda r: grown(of(warm(r), D), D, 1.2)),
     "initialisation": (
         lambda r: update(update(longer(cold(r), 50), P, 2.0, 1, 16, 50), INIT, 1.0, 1, 16, 50),
         lambda r: update(update(longer(cold(r), 50), P, 2.0, 1, 16, 50), INIT, 1.9, 1, 16, 50),
     ),
-    "smooth-init": (lambda r: jumps(r, 9.0, 1.0), lambda r: jumps(r, 9.0, 9.0)),
     "standstill": (lambda r: still(r, 0.05), lambda r: still(r, 0.2)),
-    "warmup": (lambda r: step_sizes(r, 1.0), lambda r: step_sizes(r, 9.0)),
     "order": (
         lambda r: ratio(ratio(cold(r), P, 0.5), P, 1e-4, at(16)),
         lambda r: ratio(ratio(cold(r), P, 2e-3), P, 1e-3, at(16)),
@@ -288,8 +247,6 @@ CASES: dict[str, Sides] = {
         lambda r: warmed(ablated(r, "stuck", 1.0, options={"beta": "one"})),
     ),
     "top-gradient": (lambda r: scaled(r, 1.0), lambda r: scaled(r, 0.2)),
-    "update-follows": (lambda r: scaled(r, 1.0), lambda r: scaled(r, 1.0, lambda a, b: a / b)),
-    "bound-decides": (lambda r: parted(r, lambda a, b: b / a >= 2), lambda r: parted(r, lambda a, b: a == 1)),
     "admin-trains": (
         lambda r: [*fates(r, (ADMIN, "trains")), *deeper(fates(r, (ADMIN, "trains")), 50)],
         lambda r: warmed(fates(r, (ADMIN, "stuck"))),
@@ -353,10 +310,6 @@ CASES: dict[str, Sides] = {
         lambda r: grown(single(r, "Sub-LN"), "Sub-LN", 0.1, 1),
         lambda r: grown(single(r, "Sub-LN"), "Sub-LN", 0.9, 1),
     ),
-    "slope-smaller": (
-        lambda r: update(update(single(r, P, D), P, 1e-2, 1), D, 1e-4, 1),
-        lambda r: update(update(single(r, P, D), P, 3e-4, 1), D, 2e-4, 1),
-    ),
 }
 ALONG = directions.axis(21, 1.0)
 
@@ -367,48 +320,38 @@ def bumpy(size: float) -> np.ndarray:
     return 5.0 + x**2 + size * np.cos(np.pi * np.arange(21))
 
 
-def drawn(
-    waves: dict[tuple[str, int, str], float], runs: Runs, words: tuple[str, str] = ("stuck", "trains")
-) -> Landscape:
-    """{(label, layers, whose directions): waves} → a cut, a path and a surface each, of two seeds."""
+def drawn(waves: dict[tuple[str, int], float], runs: Runs, words: tuple[str, str] = ("stuck", "trains")) -> Landscape:
+    """{(label, layers): waves} → a cut, a path and a surface each, of two seeds."""
     held: dict[tuple[str, int, int], real.Run] = {}
-    for label, layers, _ in waves:
+    for label, layers in waves:
         word = words[0] if label == P else words[1]
         for run in deeper(ending(cold(runs, label), word), layers):
             held[label, layers, run.spec.seed] = run
     surfaces = []
-    for (label, layers, whose), size in waves.items():
+    for (label, layers), size in waves.items():
         for seed in (0, 1):
-            run = held[label, layers, seed]
-            origin = At(run=run.run_id, step=250)
-            of_ = None if whose == label else At(run=held[whose, layers, seed].run_id, step=250)
-            cut = SurfaceSpec(origin=origin, plane=Plane(kind="random", seed=0, of=of_), a=ALONG)
-            surfaces.append(Surface(cut, bumpy(size)[None, :], {}, {}, ""))
-            if of_ is None:
-                line = bumpy(size)
-                square = line[None, :] + line[:, None]
-                whole = SurfaceSpec(origin=origin, plane=Plane(kind="random"), a=ALONG, b=ALONG)
-                path = SurfaceSpec(
-                    origin=origin, plane=Plane(kind="pca", normalise="none"), a=ALONG, b=ALONG, path=(0, 250)
-                )
-                surfaces += [Surface(whole, square, {}, {}, ""), Surface(path, square, {}, {}, "")]
+            origin = At(run=held[label, layers, seed].run_id, step=250)
+            line = bumpy(size)
+            square = line[None, :] + line[:, None]
+            cut = SurfaceSpec(origin=origin, plane=Plane(kind="random"), a=ALONG)
+            whole = SurfaceSpec(origin=origin, plane=Plane(kind="random"), a=ALONG, b=ALONG)
+            pca = Plane(kind="pca", normalise="none")
+            path = SurfaceSpec(origin=origin, plane=pca, a=ALONG, b=ALONG, path=(0, 250))
+            drawn = ((cut, line[None, :]), (whole, square), (path, square))
+            surfaces += [Surface(spec, loss, {}, {}, "") for spec, loss in drawn]
     return Landscape(list(held.values()), surfaces)
 
 
-PAIR = {(P, 18, P): 1.0, (D, 18, D): 0.001}
+PAIR = {(P, 18): 1.0, (D, 18): 0.001}
 SURFACES: dict[str, tuple[Callable[[Runs], Landscape], Callable[[Runs], Landscape]]] = {
-    "surface-smoother": (lambda r: drawn(PAIR, r), lambda r: drawn({**PAIR, (D, 18, D): 1.0}, r)),
-    "surface-one-ruler": (
-        lambda r: drawn({**PAIR, (P, 18, D): 1.0, (D, 18, P): 0.001}, r),
-        lambda r: drawn({**PAIR, (P, 18, D): 0.001, (D, 18, P): 1.0}, r),
-    ),
+    "surface-smoother": (lambda r: drawn(PAIR, r), lambda r: drawn({**PAIR, (D, 18): 1.0}, r)),
     "surface-depth": (
-        lambda r: drawn({(P, 6, P): 0.001, (P, 18, P): 1.0}, r),
-        lambda r: drawn({(P, 6, P): 1.0, (P, 18, P): 1.0}, r),
+        lambda r: drawn({(P, 6): 0.001, (P, 18): 1.0}, r),
+        lambda r: drawn({(P, 6): 1.0, (P, 18): 1.0}, r),
     ),
     "surface-consistent": (
-        lambda r: drawn({(D, 6, D): 1.0, (D, 18, D): 1.0}, r),
-        lambda r: drawn({(D, 6, D): 0.001, (D, 18, D): 1.0}, r),
+        lambda r: drawn({(D, 6): 1.0, (D, 18): 1.0}, r),
+        lambda r: drawn({(D, 6): 0.001, (D, 18): 1.0}, r),
     ),
     "spurious-optimum": (lambda r: drawn(PAIR, r), lambda r: drawn(PAIR, r, ("trains", "trains"))),
 }

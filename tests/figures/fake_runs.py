@@ -13,7 +13,6 @@ import numpy as np
 
 from stabkit import methods
 from stabkit.methods.base import sites as sites_of
-from stabkit.methods.papers.deepnorm import alpha_beta
 from stabkit.quality.job import score
 from stabkit.results.chain import Chain
 from stabkit.results.outcome import Outcome, Risk, Word
@@ -174,22 +173,12 @@ def sweep(depths: tuple[int, ...] = (6, 18, 50, 100), seeds: tuple[int, ...] = (
 
 
 def plane(update: Callable[[float, float], float], outcome: Callable[[float, float], str], **changes: Any) -> list[Run]:
-    """DeepNorm at 2L-2L with nine pairs of factors, with records from which the theorem's sum can be taken: every
-    sub-layer moves by 0.01 in update 1."""
-    names = [site.name for site in sites_of(2, 2, 64)]
-    found = []
-    for a in (0.25, 1.0, 4.0):
-        for b in (0.25, 1.0, 4.0):
-            alpha = {site.name: a * alpha_beta(site)[0] for site in sites_of(2, 2, 64)}
-            raw = {n: [8.0 * alpha[n]] for n in names} | {f"{n}@omega": [1.0] for n in names}
-            made = run(
-                spec("deepnorm", 2, alpha_scale=a, beta_scale=b, **changes),
-                {"parameter_update": table([1], {n: [0.01] for n in names}), "ln_input": table([0], raw)},
-                outcome(a, b),
-                update_first=update(a, b),
-            )
-            found.append(made)
-    return found
+    """DeepNorm at 2L-2L with nine pairs of factors."""
+    return [
+        run(spec("deepnorm", 2, alpha_scale=a, beta_scale=b, **changes), {}, outcome(a, b), update_first=update(a, b))
+        for a in (0.25, 1.0, 4.0)
+        for b in (0.25, 1.0, 4.0)
+    ]
 
 
 def wide(run_spec: RunSpec, hidden: int) -> RunSpec:

@@ -28,7 +28,7 @@ from stabkit.figures.model_curves import OWN, WATCHED
 from stabkit.figures.picture import Mark, Note, Picture, RunPicture
 from stabkit.methods import with_recipe
 from stabkit.report.cards import card, reading
-from stabkit.results import border, records, scales, theorem
+from stabkit.results import records, scales
 from stabkit.results import update_fit as depth_fit
 from stabkit.results.run import Run
 from tests.conftest import FULL
@@ -209,27 +209,6 @@ def test_a_methods_factors_are_drawn_only_where_some_run_is_scaled_and_options_s
     ]
 
 
-def test_the_theorems_sum_of_a_scaled_run_is_that_of_the_method_taken_to_its_factors() -> None:
-    runs = plane(lambda a, b: 1.0, lambda a, b: "trains")
-    frame = scales.frame(runs)
-    expected = [theorem.predicted(made, 1) for made in runs]
-    by = {made.run_id: value for made, value in zip(runs, expected, strict=True)}
-    itself = by[next(m.run_id for m in runs if m.spec.alpha_scale == 1 == m.spec.beta_scale)]
-    for _, row in frame.iterrows():
-        assert row["relative"] == pytest.approx(by[row["run"]] / itself)
-        at = scales.predicted(frame, row["alpha_scale"], row["beta_scale"])
-        assert at / scales.predicted(frame) == pytest.approx(row["relative"])
-
-
-def test_the_border_parts_as_many_runs_as_one_level_can() -> None:
-    found = border.border(scales.frame(plane(lambda a, b: 1.0, lambda a, b: "stuck" if b / a > 2 else "trains")))
-    assert found is not None and str(found) == "3 of 3 failing and 6 of 6 training runs"
-    mixed = scales.frame(plane(lambda a, b: 1.0, lambda a, b: "stuck" if a == 1 else "trains"))
-    assert border.border(mixed) is None
-    assert border.border(scales.frame(plane(lambda a, b: 1.0, lambda a, b: "trains"))) is None
-    assert border.border(scales.frame(plane(lambda a, b: 1.0, lambda a, b: "early"))) is None
-
-
 def test_the_map_says_how_many_of_a_cells_runs_train() -> None:
     runs = [
         run(spec("deepnorm", 2, alpha_scale=a, seed=s), {}, word, update_first=u)
@@ -251,23 +230,6 @@ def test_the_map_says_how_many_of_a_cells_runs_train() -> None:
     undecided = run(spec("deepnorm", 2, alpha_scale=2.0), {}, "early")
     assert scale_map.title([*runs, undecided]).endswith("; 1 are undecided")
     assert SCALED.title(runs) == "DeepNorm, 2L-2L fails at α × 0.25 (1 of 2) and α × 4 (1 of 1)"
-
-
-def test_a_border_is_only_one_that_tells_more_than_half_of_the_rarer_kind_apart() -> None:
-    few = plane(lambda a, b: 1.0, lambda a, b: "stuck" if b / a < 0.1 else "trains")
-    assert border.border(scales.frame(few)) is None
-    frame = scales.frame(plane(lambda a, b: b / a, lambda a, b: "stuck" if b / a > 2 else "trains"))
-    assert all(found is not None and found.training == (6, 6) for found in border.controls(frame).values())
-    runs = plane(lambda a, b: b / a, lambda a, b: "stuck" if b / a > 2 else "trains")
-    assert "3 of 3 failing and 6 of 6 training runs by β/α alone" in border.beside(scales.frame(runs))
-
-
-def test_without_the_method_itself_the_sums_are_still_over_those_at_factors_of_1() -> None:
-    runs = plane(lambda a, b: 1.0, lambda a, b: "trains")
-    whole = scales.frame(runs).set_index("run")["relative"]
-    rest = scales.frame([r for r in runs if not r.spec.alpha_scale == 1 == r.spec.beta_scale]).set_index("run")
-    for run_id, value in rest["relative"].items():
-        assert value == pytest.approx(whole[run_id])
 
 
 def test_table_11_is_the_method_beside_itself_without_one_part_a_panel_a_setting() -> None:

@@ -134,24 +134,6 @@ def test_the_tables_for_the_csv_hold_all_that_is_drawn_to_four_digits(page: str)
         pd.testing.assert_frame_equal(read, frame.reset_index(drop=True), check_dtype=False, rtol=5e-4)
 
 
-def test_our_own_readings_stand_apart_from_what_the_papers_say(undrawn: None) -> None:
-    ours = [claim for claim in CLAIMS if claim.weight == "ours"]
-    theirs = next(claim for claim in CLAIMS if claim.weight == "central")
-    found = [
-        Finding(claim=theirs, verdict="holds", measured="theirs measured", reason="", places=()),
-        Finding(claim=ours[0], verdict="holds", measured="ours measured", reason="", places=()),
-        Finding(claim=ours[1], verdict="untested", measured="", reason="needs more", places=()),
-    ]
-    text = re.sub(r"\s+", " ", "".join(page_of(sweep((6,)), claims=found).text))
-    assert (
-        "Central claims" in text and "1 reading of stabkit’s own" in text and not re.search(r"\d+ of \d+ claims", text)
-    )
-    told, apart, rest = (
-        text.index(words) for words in ("theirs measured", "stabkit’s own readings of these", "ours measured")
-    )
-    assert told < apart < rest < text.index("needs more") and ours[1].command in text
-
-
 @pytest.mark.slow
 def test_a_table_too_long_for_the_page_is_left_out_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cards, "DATA_LIMIT", 100)

@@ -25,18 +25,12 @@ from stabkit.claims.base import (
     share_claim,
 )
 from stabkit.claims.evidence import COLD, JUDGED, MARGIN, Find, depth_of, fails, loss, measured, too_short
-from stabkit.methods import variant
-from stabkit.results import border as borders
-from stabkit.results import scales
 from stabkit.results.conditions import Condition, conditions, output_layers
-from stabkit.results.intervals import wilson
 from stabkit.results.line import log_slope
 from stabkit.results.outcome import displayed
 from stabkit.results.run import Run
 from stabkit.words import listed, short
 
-FEW = 3
-"""Runs of either kind, at least, before a level between them is judged."""
 Change = tuple[float, float, str]
 """Factors on α and β, and the constant that is dropped."""
 PUBLISHED: Change = (1.0, 1.0, "")
@@ -155,42 +149,6 @@ def _top(run: Run) -> float:
     return float(table.at(site)[0]) if table is not None and site in table.sites else math.nan
 
 
-def follows(runs: Sequence[Run]) -> Iterator[Measurement]:
-    """Does ‖ΔF‖ rise with the theorem's sum over the factors?"""
-    for name, group in scales.groups(scales.frame(runs)):
-        beside = f"log-log slope {borders.slope(group):.2f} over {len(group)} runs"
-        yield _of_plane(name, runs, group["run"].iloc[0], borders.follows(group), beside=beside)
-
-
-def parted(runs: Sequence[Run]) -> Iterator[Measurement]:
-    """Of failing and of training runs, the mean share on their side of a level of the theorem's sum that the runs at
-    all other factors give; Wilson's intervals on either side."""
-    for name, group in scales.groups(scales.frame(runs)):
-        words = group["outcome"]
-        kinds = [int(words.isin(kind).sum()) for kind in (("stuck", "diverged"), ("trains",))]
-        if len(scales.cells(group)) < borders.FEWEST or not all(kinds):
-            continue
-        border = borders.border(group)
-        sides = (border.failing, border.training) if border else ((0, kinds[0]), (0, kinds[1]))
-        intervals = [wilson(right / count, count) for right, count in sides]
-        low, high = (sum(ends) / 2 for ends in zip(*intervals, strict=True))
-        few = f"{min(kinds)} of {sum(kinds)} runs {'fail' if kinds[0] < kinds[1] else 'train'}: no level to fit"
-        yield _of_plane(
-            name,
-            runs,
-            group["run"].iloc[0],
-            dict.fromkeys(map(int, group["seed"].unique()), sum(right / count for right, count in sides) / 2),
-            beside=f"{border or 'no level'} right{borders.beside(group)}",
-            interval=(low, high),
-            beyond=few if min(kinds) < FEW else "",
-        )
-
-
-def _of_plane(name: str, runs: Sequence[Run], run_id: str, values: dict[int, float], **more: Any) -> Measurement:
-    run = next(run for run in runs if run.run_id == run_id)
-    return measured([run], values, Spot(f"{variant(run.spec)}/{depth_of(run).key}", name), **more)
-
-
 UNSTABLE = at_least(0.5, "stabkit's choice: half a nat, or it fails")
 WORSE = at_least(MARGIN, "stabkit's choice: a twentieth of a nat, runs of one seed compared")
 SLIGHT = at_most(0.3, "stabkit's choice: “slightly” is at most 0.3 nats")
@@ -274,34 +232,5 @@ CLAIMS: tuple[Claim, ...] = (
         command=ABLATE,
         methods=("deepnorm",),
         parts=(OVER_ALPHA, OVER_BETA),
-    ),
-    Claim(
-        key="update-follows",
-        sentence="The update rises with Σ√(v² + w²)/α·‖Δθ‖ (stabkit's reading; the paper states a bound).",
-        source="DeepNet §3.2, Theorems 2 and 3",
-        weight="ours",
-        test="α and β scaled: rank correlation of ‖ΔF‖ after update 1 with the theorem's sum, over runs below half "
-        "of √(2d)",
-        threshold=at_least(0.8, "stabkit's choice: a clear order"),
-        tell=Tell(lambda value: f"rank correlation {value:.3f}"),
-        find=follows,
-        needs="five pairs of factors on α and β",
-        command=ABLATE,
-        methods=("deepnorm",),
-    ),
-    Claim(
-        key="bound-decides",
-        sentence="Training fails where the theorem's sum is large (stabkit's reading; the paper bounds the update by "
-        "it).",
-        source="DeepNet §2 and §3.2",
-        weight="ours",
-        test="α and β scaled: share of runs on the right side of a level of the theorem's sum, fitted on the runs at "
-        "all other factors; mean of failing and training runs; for comparison β/α alone and the measured ‖ΔF‖",
-        threshold=at_least(0.75, "stabkit's choice: three in four, with 95 % intervals on both sides"),
-        tell=Tell(lambda value: f"{value:.0%}"),
-        find=parted,
-        needs="five pairs of factors on α and β, some that fail and some that train",
-        command="stabkit ablate --grid --seeds 0,1",
-        methods=("deepnorm",),
     ),
 )

@@ -7,11 +7,11 @@ least squares over 6 to 50 layers, seed by seed.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
-from stabkit.claims.base import MUCH, STEP, Claim, Measurement, Spot, at_most, power_of_n, ratio_claim, signed
-from stabkit.claims.deepnet.update import D, P
-from stabkit.claims.evidence import NEARLY, Find, above_theorem, at, falling, numbers, of_line, sizes
+from stabkit.claims.base import STEP, Claim, Measurement, Spot, at_most, power_of_n, signed
+from stabkit.claims.deepnet.update import D
+from stabkit.claims.evidence import NEARLY, Find, above_theorem, falling, of_line, sizes
 from stabkit.methods import variant
 from stabkit.results import slope, update_fit
 from stabkit.results.run import Run
@@ -22,10 +22,6 @@ STEPS = "--optimizer sgd --steps 1 --warmup 0 --lr 1e-5 --dtype float64 --max-to
 """One step of SGD, small enough to be linear; in float32 `--lr 1e-4,1e-5` must agree."""
 COMMAND = f"stabkit sweep --depths 6,18,50 --seeds 0..4 {STEPS}"
 ENCODERS = f"{COMMAND} --arch encoder-only"
-
-
-def ratios(runs: Sequence[Run]) -> Iterable[Measurement]:
-    return numbers(at("update", "state", 1), P, D)(slope.trusted(runs))
 
 
 def _lines(runs: Sequence[Run], shapes: Sequence[Stacks]) -> list[tuple[str, str, list[Run], DepthLine]]:
@@ -69,7 +65,6 @@ def _theorem(line: DepthLine) -> str:
     return f"theorem {power_of_n(line.theorem)}" if math.isfinite(line.theorem) else ""
 
 
-BOTH: tuple[Stacks, ...] = ("equal",)
 ONE: tuple[Stacks, ...] = ("encoder",)
 AFTER = ("post-ln", "post-ln-init", "ds-init", "admin", "deepnorm")
 CLAIMS: tuple[Claim, ...] = (
@@ -131,19 +126,5 @@ CLAIMS: tuple[Claim, ...] = (
         needs="Sub-LN, one encoder, in one SGD step at three depths or more from 6 to 50 layers",
         command=f"{ENCODERS} --models sub-ln",
         methods=("sub-ln",),
-    ),
-    ratio_claim(
-        key="slope-smaller",
-        sentence="DeepNet's model update is much smaller than Post-LN's in the limit of small steps too (stabkit's "
-        "reading).",
-        source="DeepNet §3.2 and §3.3",
-        weight="ours",
-        test="‖ΔF‖/η of one SGD step: Post-LN's over DeepNorm's",
-        threshold=MUCH,
-        find=ratios,
-        spread={STEP: {"18x18": 1.287, "50x50": 2.59, "6x6": 1.621}},
-        needs="Post-LN and DeepNorm in one SGD step",
-        command=COMMAND,
-        methods=("post-ln", "deepnorm"),
     ),
 )

@@ -3,9 +3,8 @@
 
 Fig. 1 is drawn along filter-normalised directions, each method's own: that is the papers' ruler, and it moves a method
 with small weights less. Fig. 5 is drawn in the plane of the path, without normalisation. Each sentence is judged in its
-own plane by its own ruler; what one ruler for both methods says stands beside it as ours. The share of negative
-curvature judges, which no convex bowl scores; the roughness Σ|Δ²L|/Σ|ΔL|, which has a floor, is told with it
-(`surface/roughness.py`).
+own plane by its own ruler. The share of negative curvature judges, which no convex bowl scores; the roughness
+Σ|Δ²L|/Σ|ΔL|, which has a floor, is told with it (`surface/roughness.py`).
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from statistics import fmean, median
 from stabkit.claims.base import UNWARMED, Claim, Measurement, Spot, at_depth, at_least, at_most, points, share_claim
 from stabkit.claims.evidence import JUDGED, known, measured
 from stabkit.results.conditions import method_label
-from stabkit.results.landscape import Landscape, Normalisation, PlacedSurface
+from stabkit.results.landscape import Landscape, PlacedSurface
 from stabkit.results.readings import centre
 from stabkit.results.run import Run
 from stabkit.spec import depth_text
@@ -30,21 +29,14 @@ Planes = dict[tuple[int, int], dict[str, dict[int, list[PlacedSurface]]]]
 DEPTHS = "stabkit landscape --depths 6,18,50 --path hao"
 
 
-def _ends(drawn: Landscape) -> dict[str, object]:
-    """{run: its last step}."""
-    return {run.run_id: run.outcome.steps for run in drawn.runs}
-
-
-def _cuts(drawn: Landscape) -> Iterator[tuple[Normalisation, Planes]]:
-    """(ruler, its cuts): filter-normalised, around the weights at the end of training, as Fig. 1 has them."""
-    ends = _ends(drawn)
-    held: dict[Normalisation, Planes] = {}
+def _cuts(drawn: Landscape) -> Planes:
+    """Along each method's own filter-normalised directions, around the weights at the end of training: Fig. 1's."""
+    ends = {run.run_id: run.outcome.steps for run in drawn.runs}
+    planes: Planes = {}
     for seen in drawn.placed("cut"):
-        spec = seen.surface.spec
-        if spec.plane.normalise == "filter" and ends.get(spec.origin.run) == spec.origin.step:
-            planes = held.setdefault(seen.ruler, {})
+        if seen.ruler.papers and ends.get(seen.surface.spec.origin.run) == seen.surface.spec.origin.step:
             _put(planes, seen)
-    yield from held.items()
+    return planes
 
 
 def _put(planes: Planes, seen: PlacedSurface) -> None:
@@ -67,23 +59,16 @@ def _runs(by: dict[int, list[PlacedSurface]]) -> list[Run]:
     return [one.shown.run for each in by.values() for one in each]
 
 
-def smoother(has_own: bool) -> Find:
-    """Post-LN's share of negative curvature less DeepNorm's, by each one's own directions or by one method's for
-    both."""
-
-    def find(drawn: Landscape) -> Iterator[Measurement]:
-        for ruler, planes in _cuts(drawn):
-            for shape, by in planes.items():
-                if ruler.own == has_own and P in by and D in by:
-                    ours, theirs = by[P], by[D]
-                    by_seed = {seed: _share(ours[seed]) - _share(theirs[seed]) for seed in ours if seed in theirs}
-                    count = len(next(iter(ours.values())))
-                    name = f"{count} directions" if count > 1 else "one direction"
-                    beside = f"{_roughness_text(ours)} against {_roughness_text(theirs)}, {name}"
-                    donor = [] if has_own else [Spot(f"directions-of-{ruler.donor}", ruler.text)]
-                    yield measured(_runs(ours), known(by_seed), at_depth(*shape), *donor, beside=beside)
-
-    return find
+def smoother(drawn: Landscape) -> Iterator[Measurement]:
+    """Post-LN's share of negative curvature less DeepNorm's, each by its own directions."""
+    for shape, by in _cuts(drawn).items():
+        if P in by and D in by:
+            ours, theirs = by[P], by[D]
+            by_seed = {seed: _share(ours[seed]) - _share(theirs[seed]) for seed in ours if seed in theirs}
+            count = len(next(iter(ours.values())))
+            name = f"{count} directions" if count > 1 else "one direction"
+            beside = f"{_roughness_text(ours)} against {_roughness_text(theirs)}, {name}"
+            yield measured(_runs(ours), known(by_seed), at_depth(*shape), beside=beside)
 
 
 def over_depths(method: str, number_of: Callable[[list[float]], float]) -> Find:
@@ -145,22 +130,8 @@ CLAIMS: tuple[Claim, ...] = (
         "normalisation: Post-LN's minus DeepNorm's",
         threshold=MUCH,
         tell=points,
-        find=smoother(has_own=True),
+        find=smoother,
         spread={UNWARMED: {"18x18": 0.04082}},
-        needs="surfaces of Post-LN and DeepNorm at one depth and seed",
-        command="stabkit landscape --model deepnorm",
-        methods=("post-ln", "deepnorm"),
-    ),
-    Claim(
-        key="surface-one-ruler",
-        sentence="Also along one method's directions for both, DeepNet's surface is much smoother (stabkit's reading).",
-        source="DeepNet §1, Fig. 1",
-        weight="ours",
-        test="share of negative curvature of cuts along the same absolute directions: Post-LN's minus DeepNorm's",
-        threshold=MUCH,
-        tell=points,
-        find=smoother(has_own=False),
-        spread={UNWARMED: {"18x18/directions-of-deepnorm": 0, "18x18/directions-of-post-ln": 0.06939}},
         needs="surfaces of Post-LN and DeepNorm at one depth and seed",
         command="stabkit landscape --model deepnorm",
         methods=("post-ln", "deepnorm"),

@@ -9,8 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-import numpy as np
-
 from stabkit.claims.base import (
     MUCH,
     UNWARMED,
@@ -19,7 +17,6 @@ from stabkit.claims.base import (
     Measurement,
     Spot,
     Tell,
-    at_depth,
     at_least,
     at_most,
     at_update,
@@ -27,7 +24,6 @@ from stabkit.claims.base import (
     power_of_n,
     ratio_claim,
     signed,
-    times,
 )
 from stabkit.claims.evidence import (
     NEARLY,
@@ -38,18 +34,15 @@ from stabkit.claims.evidence import (
     falling,
     groups,
     mean_over,
-    measured,
     numbers,
     of_line,
     over,
-    ratio,
     sizes,
-    warmups,
 )
 from stabkit.results import update_fit
 from stabkit.results.chain import SATURATED
 from stabkit.results.once import once
-from stabkit.results.readings import centre, reference_step, series
+from stabkit.results.readings import centre, reference_step
 from stabkit.results.run import Run
 from stabkit.words import listed, short
 
@@ -58,11 +51,6 @@ DEEP = 18
 """The paper's §2 speaks of 18L-18L; shallower models train."""
 SWEEP = "stabkit sweep --depths 6,18,50 --seeds 0..4"
 NO_WARMUP = "stabkit sweep --depths 18 --steps 250 --warmup 0 --seeds 0..4"
-BOTH = "stabkit sweep --depths 18 --steps 250 --warmup 0,4000"
-NO_JUMP = "(read as: no single update is most of the early way)"
-HALF_THE_JUMP = at_most(0.5, "stabkit's choice: half the jump")
-F_975 = {2: 39.0, 3: 15.44, 4: 9.60, 5: 7.15, 6: 5.82, 7: 4.99, 8: 4.43, 9: 4.03}
-"""97.5 % of the F distribution, by the degrees of freedom of both sides."""
 
 
 def cold_and_deep(cell: ClaimCell) -> bool:
@@ -115,30 +103,6 @@ def smaller(runs: Sequence[Run]) -> Iterable[Measurement]:
     return numbers(at("update", "state", step), P, D, where=lambda cell: cell.warmup > step)(runs)
 
 
-def steadier(runs: Sequence[Run]) -> Iterator[Measurement]:
-    """Post-LN's deviation over seeds of log ‖ΔF‖ over DeepNorm's; 95 % interval by the F distribution."""
-    step = reference_step(runs)
-    for cell in cells(runs):
-        ours, theirs = (
-            [math.log(v) for v in cell.values(one, at("update", "state", step)).values() if v > 0] for one in (P, D)
-        )
-        if cell.warmup > step and len(ours) == len(theirs) and len(ours) - 1 in F_975:
-            value, apart = over(float(np.std(ours)), float(np.std(theirs))), math.sqrt(F_975[len(ours) - 1])
-            ranges = [times(math.exp(max(side) - min(side))) for side in (ours, theirs)]
-            if math.isfinite(value):
-                values = dict.fromkeys(cell.seeds(P, D), value)
-                beside = f"seeds {ranges[0]} apart against {ranges[1]}"
-                yield cell.measured(values, P, D, interval=(value / apart, value * apart), beside=beside)
-
-
-def jump(run: Run) -> float:
-    """The largest update's share of the way that the output goes in the first sixteen."""
-    steps, values = series(run, "update", "state@step")
-    selected = values[(steps >= 1) & (steps <= 16)]
-    whole = len(selected) == 16 and np.isfinite(selected).all() and selected.sum() > 0
-    return float(selected.max() / selected.sum()) if whole else math.nan
-
-
 def relatively_small(runs: Sequence[Run]) -> Iterator[Measurement]:
     """‖ΔF‖ of Post-LN over Post-LN-init's after updates 1, 16 and 50."""
     for cell in cells(runs):
@@ -149,16 +113,6 @@ def relatively_small(runs: Sequence[Run]) -> Iterator[Measurement]:
             beyond = f"both are beyond {SATURATED:g} of √(2d), where all methods look alike" if low > top else ""
             values = cell.ratio(P, INIT, number)
             yield cell.measured(values, P, INIT, when=at_update(step), beyond=beyond)
-
-
-def smooth_init(runs: Sequence[Run]) -> Iterator[Measurement]:
-    """The largest update's share of the way, Post-LN-init's over Post-LN's."""
-    for cell in cells(runs):
-        if cold_and_deep(cell):
-            shares = [_middle(cell.values(method, jump)) for method in (INIT, P)]
-            beside = f"{shares[0]} of the way in one update against {shares[1]}"
-            window = Spot("updates-1-16", "updates 1–16")
-            yield cell.measured(cell.ratio(INIT, P, jump), P, INIT, when=window, beside=beside)
 
 
 _later = mean_over("update", lambda run: "state@step", 50, 100)
@@ -178,18 +132,6 @@ def standstill_text(cell: ClaimCell) -> str:
 
 def _middle(values: Mapping[int, float]) -> str:
     return short(centre(values.values()))
-
-
-def smooth(runs: Sequence[Run]) -> Iterator[Measurement]:
-    """The largest update's share of the way, with warm-up over without."""
-    for pair in warmups(runs, P):
-        if pair.layers >= DEEP:
-            values = ratio(pair.with_it, pair.without, jump)
-            shares = [short(centre(jump(run) for run in side.values())) for side in (pair.with_it, pair.without)]
-            beside = f"{shares[0]} of the way in one update against {shares[1]}"
-            both = [run for side in (pair.with_it, pair.without) for run in side.values()]
-            place, apart = at_depth(*pair.depth), pair.apart
-            yield measured(both, values, place, apart=apart, condition=pair.condition, beside=beside)
 
 
 CLAIMS: tuple[Claim, ...] = (
@@ -218,18 +160,6 @@ CLAIMS: tuple[Claim, ...] = (
         find=smaller,
         spread={WARMED: {"18x18": 0.9258, "50x50": 1.12, "6x6": 0.7738}},
         needs="Post-LN and DeepNorm at one depth and seed, with warm-up",
-        command=SWEEP,
-        methods=("post-ln", "deepnorm"),
-    ),
-    ratio_claim(
-        key="steadier",
-        sentence="DeepNet has more stable updates than Post-LN (read as: seeds differ less).",
-        source="DeepNet §3.2, Fig. 4",
-        weight="ours",
-        test="deviation over the seeds of log ‖ΔF‖ at update 16, under warm-up: Post-LN's over DeepNorm's",
-        threshold=at_least(1.5, "stabkit's choice: 1.5 times as far apart"),
-        find=steadier,
-        needs="Post-LN and DeepNorm at one depth in three seeds or more, with warm-up",
         command=SWEEP,
         methods=("post-ln", "deepnorm"),
     ),
@@ -300,31 +230,5 @@ CLAIMS: tuple[Claim, ...] = (
         needs="Post-LN without warm-up at 18 layers or more, 100 steps",
         command=NO_WARMUP,
         methods=("post-ln", "post-ln-init"),
-    ),
-    ratio_claim(
-        key="smooth-init",
-        sentence=f"Better initialisation lets Post-LN update smoothly {NO_JUMP}.",
-        source="DeepNet §2, Fig. 3(a)",
-        weight="ours",
-        test="without warm-up, 18 layers or more: largest single update's share of the way that the output goes in "
-        "the first 16, Post-LN-init's over Post-LN's",
-        threshold=HALF_THE_JUMP,
-        find=smooth_init,
-        needs="Post-LN and Post-LN-init without warm-up at 18 layers or more",
-        command=NO_WARMUP,
-        methods=("post-ln", "post-ln-init"),
-    ),
-    ratio_claim(
-        key="warmup",
-        sentence=f"Warm-up lets Post-LN update smoothly {NO_JUMP}.",
-        source="DeepNet §2, Fig. 3(a)",
-        weight="ours",
-        test="largest single update's share of the way that the output goes in the first 16, 18 layers or more: with "
-        "warm-up over without",
-        threshold=HALF_THE_JUMP,
-        find=smooth,
-        needs="Post-LN at 18 layers or more with and without warm-up",
-        command=BOTH,
-        methods=("post-ln",),
     ),
 )

@@ -53,7 +53,6 @@ PLANES = (
         middle=lambda values: float(values.median()),
     ),
     HeatMap("update_first", "‖ΔF‖ after update 1, output units", True),
-    HeatMap("relative", "theorem's sum after update 1, 1 = published", True),
     HeatMap("ln_input_growth", "greatest LN input over its start", True),
     HeatMap("gradient_ratio_lowest", "lowest gradient, first / last layer", True, low_hurts=True, digits=1),
 )
@@ -79,7 +78,7 @@ def alt(frame: pd.DataFrame) -> str:
 
 
 def draw(frame: pd.DataFrame) -> Figure:
-    """Six panels a plane: five numbers of the chain, and the outcomes."""
+    """Five panels a plane: the outcomes, and four numbers of the chain."""
     planes = scales.groups(frame)[:MOST_PLANES]
     together = pd.concat([group for _, group in planes])
     heights = [HEAD + FOOT + CELL * group["beta_scale"].nunique() for _, group in planes]
@@ -95,7 +94,7 @@ def draw(frame: pd.DataFrame) -> Figure:
             axes = style.placed(
                 figure, 0.5 + column * WIDE, top - (row + 1) * height + FOOT, WIDE - 0.6, height - HEAD - FOOT
             )
-            _grid(axes, group, bottom=row == 1, left=column == 0)
+            _grid(axes, group, bottom=place + COLUMN_COUNT > len(PLANES), left=column == 0)
             if place:
                 _numbers(axes, group, PLANES[place - 1], together)
             else:
@@ -169,7 +168,7 @@ PICTURE: RunPicture = Picture(
     see="Each cell is a pair of factors; 1, 1 is the method itself.",
     read=always(
         "Dark is bad: a high loss, a large first update, LN inputs that grow, a gradient that vanishes "
-        "on its way down. The theorem's sum uses the measured ‖Δθ‖ of update 1, relative to the method itself. "
+        "on its way down. "
         "The first update is shown because later ones saturate: ‖ΔF‖ cannot exceed 2√d, and uncorrelated "
         "outputs are √(2d) apart, for all factors."
     ),
