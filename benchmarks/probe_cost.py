@@ -44,7 +44,6 @@ def taken(words: Sequence[str], where: Path) -> float:
 
 
 def gpt2(depth: int) -> Any:
-    """The README's."""
     from transformers import GPT2Config, GPT2LMHeadModel
 
     return GPT2LMHeadModel(GPT2Config(n_layer=depth, n_embd=64, n_head=2, vocab_size=100, n_positions=32))
@@ -54,11 +53,9 @@ CASES = {
     "GPT-2": ("benchmarks.probe_cost:gpt2", (6, 12, 24), 1e-2),
     "Pre-LN": ("tests.own.probe_models:pre_ln", (24,), 3e-4),
 }
-"""{name: (factory, depths, rate)}."""
 
 
 def plain(name: str, updates: Sequence[int]) -> None:
-    """As many updates of each depth, by hand."""
     import torch
 
     from stabkit.own.factory import function
@@ -96,7 +93,7 @@ def beside_a_loop(rounds: int) -> None:
             print(
                 name, [(one["depth"], one["word"], one["updates"]) for one in document["depths"]], rows[-1], flush=True
             )
-        middle = [statistics.median(column) for column in zip(*rows, strict=True)]
+        middle = map(statistics.median, zip(*rows, strict=True))
         print("{}: {:.0f} s, a loop {:.0f} s, ratio {:.2f}; first word after {:.1f} s".format(name, *middle))
 
 

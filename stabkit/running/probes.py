@@ -129,10 +129,8 @@ class ProbedCell:
 
 Probing = Callable[[int], AbstractContextManager[tuple[Tell, Callable[[ProbeSpec, ProbedCell | Lost], None]]]]
 """What shows the cells of a probe."""
-
-
 START, LAYER = 5.0, 0.12
-"""Seconds until a worker is at work, and of a layer of a small model's probe on one core (`benchmarks/decision.py`)."""
+"""Seconds until a worker is at work, and of a layer of a small model (`benchmarks/probe_cost.py`)."""
 
 
 def seconds(request: ProbeRequest, workers: int) -> float:
@@ -152,11 +150,8 @@ def run(request: ProbeRequest, execute: Map, until: float, probing: Probing) -> 
     if not more or (time.time() > until and request.widths == (None,)):
         return done
     after = _probed(request, more, execute, until, probing)
-    return Done(
-        results=[*done.results, *after.results],
-        lost=[*done.lost, *after.lost],
-        reused=done.reused + after.reused,
-    )
+    results, lost = [*done.results, *after.results], [*done.lost, *after.lost]
+    return Done(results=results, lost=lost, reused=done.reused + after.reused)
 
 
 def _probed(

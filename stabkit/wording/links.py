@@ -117,10 +117,6 @@ def untried(judged: Judged) -> str:
     return f"for {more} there was no time (--time)"
 
 
-RATES = "1e-4,3e-4,1e-3"
-"""Rates that are proposed."""
-
-
 def following(judged: Judged, factory: str) -> str:
     """What to do next: the change that mends it, a command, two lines of a training."""
     worst, depths = judged.worst, [own.depth for own in judged.worst.depths if own.depth]
@@ -130,7 +126,7 @@ def following(judged: Judged, factory: str) -> str:
         return "return (model, loss) from the factory, with a new batch at each step in loss(model, step); probe again"
     if worst.word in ("fails", "undecided") and len(judged.verdicts) == 1:
         given = f" --depths {','.join(map(str, depths))}" if depths else ""
-        return f"stabkit probe {factory}{given} --lr {RATES}  # does the rate break it, or the depth?"
+        return f"stabkit probe {factory}{given} --lr 1e-4,3e-4,1e-3  # does the rate break it, or the depth?"
     return "watch = stabkit.watch(model, optimizer) before your loop, watch.close() after it"
 
 
@@ -141,13 +137,8 @@ def announced(depths: int, seconds: float, most: float, *, quick: bool) -> str:
     return begin if quick else f"{begin}; training on where that does not decide: at most {duration(most)} (--time)"
 
 
-VERBS = {
-    "trains": "trains",
-    "probably trains": "probably trains",
-    "undecided": "is undecided",
-    "probably fails": "probably fails",
-    "fails": "fails",
-}
+def _verb(word: str) -> str:
+    return f"is {word}" if word == "undecided" else word
 
 
 def by_depth(verdict: Verdict) -> str:
@@ -156,20 +147,20 @@ def by_depth(verdict: Verdict) -> str:
     by_word = groupby(verdict.depths, lambda own: own.decision.word)
     groups = [(word, [own.depth for own in group]) for word, group in by_word]
     if groups[-1][1] == [None]:
-        return VERBS[groups[-1][0]]
+        return _verb(groups[-1][0])
     if len(groups) == 1:
         (word, depths), *_ = groups
         ends = " to ".join(str(depth) for depth in dict.fromkeys((depths[0], depths[-1])))
-        return f"{VERBS[word]} at {ends} layers"
+        return f"{_verb(word)} at {ends} layers"
     parts = []
     for place, (word, depths) in enumerate(groups):
         first, last = depths[0], depths[-1]
         if place == 0:
-            parts.append(f"{VERBS[word]} to {last} layers")
+            parts.append(f"{_verb(word)} to {last} layers")
         elif place == len(groups) - 1:
-            parts.append(f"{VERBS[word]} from {first} on" if len(depths) > 1 else f"{VERBS[word]} at {first}")
+            parts.append(f"{_verb(word)} from {first} on" if len(depths) > 1 else f"{_verb(word)} at {first}")
         else:
-            parts.append(f"{VERBS[word]} at {first}" + (f" to {last}" if last != first else ""))
+            parts.append(f"{_verb(word)} at {first}" + (f" to {last}" if last != first else ""))
     return ", ".join(parts)
 
 
@@ -303,7 +294,7 @@ def _placed(healthy: Healthy | None, sides: tuple[str, str], all_: str, most: st
 def _elsewhere(verdict: Verdict) -> str:
     """`at 1e-3 trains (forecast 0.96)`."""
     basis = rests_on(verdict.decision)
-    return f"at {scientific(verdict.lr)} {VERBS[verdict.word]}" + (f" ({basis})" if basis else "")
+    return f"at {scientific(verdict.lr)} {_verb(verdict.word)}" + (f" ({basis})" if basis else "")
 
 
 def cures(judged: Judged) -> list[dict[str, str]]:

@@ -28,6 +28,7 @@ from stabkit.own.chain import gradients
 from stabkit.own.watch import journal
 from stabkit.own.watch.journal import StabilityWarning
 from stabkit.own.watch.recording import reads, stride
+from stabkit.results.own.alarm import Alarms
 from stabkit.storage import folder
 from stabkit.storage.watched import WatchShelf
 from tests.own import probe_models as models
@@ -835,3 +836,12 @@ def test_norms_are_float64s_at_any_size_and_layout(tenfold, dtype, width):
     for each in (x, x.T, x[:, ::2], x[:0], x.unsqueeze(1)):
         (square,) = gradients._squares([each], None, each.device)
         assert float(square.sqrt()) == pytest.approx(float(each.double().norm()), rel=1e-6, abs=0.0)
+
+
+@pytest.mark.parametrize(("last", "said"), [(0.4, "note"), (5.5, "warning"), (3.2, "")])
+def test_the_outlook_of_a_training_is_said_once_where_it_is_firm(last, said):
+    looking = Alarms((), guess=None)
+    for step in range(250):
+        looking.see("loss", step, {"train": 4.6 + (last - 4.6) * min(step / 60, 1.0)})
+    assert bool(looking.promise) is (said == "note") and ("outlook" in looking.raised) is (said == "warning")
+    assert "0.9" in looking.promise if said == "note" else not looking.promise

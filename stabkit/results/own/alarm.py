@@ -266,7 +266,7 @@ class Alarms:
             return None
         level = self._loss if self.guess is None else min(self._loss, self.guess.uniform)
         p = ours().looks.probability(tens(self._losses), Known(None, level, None))
-        said = f"by its loss so far it trains with a probability of {p:.2f}"
+        said = f"by its loss so far it trains with a probability of {min(max(p, 0.01), 0.99):.2f}"
         if p >= FIRM[1]:
             self.promise = f"update {step + 1}: {said}"
         if p > FIRM[0]:
