@@ -189,7 +189,7 @@ def worth(decision: Decision) -> str:
     or nothing is known."""
     if decision.diverges or decision.probability is None:
         return ""
-    right, n = ours().looks.told.get(decision.told, (0, 0))
+    right, n = ours().looks.told.get(decision.counted_as, (0, 0))
     if not n:
         return "; no such model was among those tested"
     became = "did not train" if decision.word in ("fails", "probably fails") else "trained"
@@ -342,7 +342,7 @@ def _rate(verdict: Verdict, judged: Judged) -> dict[str, Any]:
         "word": verdict.word,
         "depths": [str(depth or "–") for depth in depths],
         "seeds": len({facts.seed for facts in alike}),
-        "said": [_said(own.decision) for own in verdict.depths],
+        "said": [_word_cell(own.decision) for own in verdict.depths],
         "links": [
             {
                 "name": NAMES[name],
@@ -352,7 +352,7 @@ def _rate(verdict: Verdict, judged: Judged) -> dict[str, Any]:
                 "why": chain.why(link),
                 "among": where(link),
                 "exponent": _with_depth(link),
-                "values": [_told(name, levels[depth]) if depth in levels else "–" for depth in depths],
+                "values": [_level(name, levels[depth]) if depth in levels else "–" for depth in depths],
                 "cells": [_among_cell(name, link, levels.get(depth), depth == depths[-1]) for depth in depths],
             }
             for name, link in verdict.links.items()
@@ -374,7 +374,7 @@ NONE = "–"
 WITHIN, OUTSIDE, BROKEN = "usual", "unusual", "broken"
 
 
-def _said(decision: Decision) -> LinkCell:
+def _word_cell(decision: Decision) -> LinkCell:
     """The word of a depth, and what it rests on."""
     return LinkCell(decision.word.replace(" ", "-"), decision.word, rests_on(decision))
 
@@ -382,7 +382,7 @@ def _said(decision: Decision) -> LinkCell:
 def _among_cell(name: str, link: LinkVerdict, level: float | None, deepest: bool) -> LinkCell:
     """Whether a number lies where nine of ten models have it that train; what breaks is said of the deepest, and of
     every depth whose own number lies beyond the limit."""
-    number = "" if level is None else _told(name, level)
+    number = "" if level is None else _level(name, level)
     if not link.evidence and link.verdict == "pass":
         return LinkCell("trains", WITHIN, number)  # all finite
     if link.verdict == "fail" and (deepest or not within(link, level)):
@@ -401,7 +401,7 @@ def within(link: LinkVerdict, level: float | None) -> bool:
     return level >= link.limit if link.limit < 1 else level <= link.limit
 
 
-def _told(name: str, value: float) -> str:
+def _level(name: str, value: float) -> str:
     """Scores that tell nothing tell 0."""
     return "0" if name == "scores" and value <= 1.01 * SILENT else short(value)
 

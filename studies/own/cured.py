@@ -1,7 +1,7 @@
 """Are the changes that a probe names worth it? Each on a model of the judging part that fails.
 
-The changes are tried in the order that the broken link gives, MOST at most, as the command does: what passes its
-forecast is trained SIDE_BY_SIDE updates, and the first that is seen to train is named. With it the model is trained as
+The changes are tried in the order that the broken link gives, CHANGES_TRIED at most, as the command does: what passes
+its forecast is trained SIDE_BY_SIDE updates, and the first that is seen to train is named. With it the model is trained as
 the corpus' models were: same batches, seed, updates, reference. What has a row is not tried again.
 """
 
@@ -23,7 +23,7 @@ from studies.own.design import cases
 from studies.own.judge import judged
 
 COLUMNS = ("number", "case", "word", "cure", "ends", "held_out", "tried")
-MOST = 8
+CHANGES_TRIED = 8
 """Changes that are tried of one model."""
 
 
@@ -114,7 +114,7 @@ def cured(number: int, said: str, reference: float, data: Path) -> CuredRow:
     from stabkit.own.probe import loop, onward
     from stabkit.own.probe.built_model import make
     from stabkit.own.probe.changes import changed
-    from stabkit.own.probe.job import wanted
+    from stabkit.own.probe.job import goes_on
     from stabkit.results.own.cure import SIDE_BY_SIDE, cure, first_tried
     from stabkit.results.own.verdict import verdict
     from studies.own import training
@@ -129,12 +129,12 @@ def cured(number: int, said: str, reference: float, data: Path) -> CuredRow:
         if key and (made := changed(made, key)) is None:  # type: ignore[assignment]
             return None
         cell = loop.cell(made, loop.record(made, UPDATES, ramped=True), steps=UPDATES, change=key, **asked)
-        going = key and wanted("passing", cell)
+        going = key and goes_on("passing", cell)
         return onward.trained(made, cell, lambda *told: None, updates=SIDE_BY_SIDE) if going else cell
 
     as_it_is = probed("")
     for key in first_tried(verdict([as_it_is]), [as_it_is]):
-        if len(tried) == MOST:
+        if len(tried) == CHANGES_TRIED:
             break
         if (cell := probed(key)) is not None:
             one = cure(cell)

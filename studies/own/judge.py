@@ -45,14 +45,14 @@ def numbers(row: CorpusRow) -> CellNumbers | None:
     return CellNumbers(depth=case.shape.depth, seed=case.seed, stacks={"stack": stack}, updates=UPDATES, broke=lost)
 
 
-def said(row: CorpusRow, p: float | None, by: Looks, *, trained: bool, reference: bool = True) -> Decision:
+def decision(row: CorpusRow, p: float | None, by: Looks, *, trained: bool, reference: bool = True) -> Decision:
     """What the command says, by its own function, of a model that is forecast to train with this probability; it is
     `trained` on where that does not decide, or not (`--quick`)."""
     cell = numbers(row)
     links = {} if cell is None else rules.rules([cell])
     known = Known(p, row.level, row.reference if reference and not row.case.regression else None) if trained else None
     lost = row.updates if trained and not math.isfinite(row.losses[-1]) else None
-    return decided.said(links, p, known, row.losses, by, lost=lost)
+    return decided.decision(links, p, known, row.losses, by, lost=lost)
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Counted:
     ) -> Counted:
         """By the command's own function."""
         made = [
-            said(row, one, by, trained=trained, reference=reference) for row, one in zip(rows, p, strict=True)
+            decision(row, one, by, trained=trained, reference=reference) for row, one in zip(rows, p, strict=True)
         ]  # fmt: skip
         return cls(rows, p, made)
 
@@ -113,8 +113,8 @@ class Counted:
         """{what was told: (right, of)}; of what is undecided, how many trained."""
         found: dict[str, tuple[int, int]] = {}
         for row, one in zip(self.rows, self.said, strict=True):
-            right, n = found.get(one.told, (0, 0))
-            found[one.told] = right + (row.fails is (one.word in ("fails", "probably fails"))), n + 1
+            right, n = found.get(one.counted_as, (0, 0))
+            found[one.counted_as] = right + (row.fails is (one.word in ("fails", "probably fails"))), n + 1
         return found
 
     @property

@@ -17,7 +17,7 @@ from studies.forecast.scores import auc, auc_interval
 from studies.markdown import table_lines
 from studies.own import lookup
 from studies.own.corpus import CorpusRow
-from studies.own.cured import MOST, CuredRow
+from studies.own.cured import CHANGES_TRIED, CuredRow
 from studies.own.design import JUDGES
 from studies.own.fit import labels, part
 from studies.own.judge import LEARNT, Counted, baselines, calibration, chosen, held_out, judged, late, share
@@ -284,8 +284,8 @@ def _cures(cured: Mapping[int, CuredRow], rows: Sequence[CorpusRow]) -> Iterator
     trains = [row for row in named if row.ends == "trains"]
     yield (
         f"Of the {len(failing)} models of the judging part that fail, {len(cured)} were tried so far, each with "
-        f"{MOST} changes at most. {share(len(named), len(cured))} of these get one that is seen to train; asked: 0.6 "
-        f"of all that fail: {_holds(len(named) >= 0.6 * len(failing))}. Trained to the end with it, "
+        f"{CHANGES_TRIED} changes at most. {share(len(named), len(cured))} of these get one that is seen to train; "
+        f"asked: 0.6 of all that fail: {_holds(len(named) >= 0.6 * len(failing))}. Trained to the end with it, "
         f"{share(len(trains), len(named))} train; asked: 0.9: {_holds(len(trains) >= 0.9 * len(named))}."
     )
     yield ""

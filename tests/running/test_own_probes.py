@@ -52,7 +52,7 @@ def test_further_seeds_are_probed_only_where_the_word_of_the_first_is_not_firm(m
 
     monkeypatch.setattr(probes, "_probed", probed)
     monkeypatch.setattr(probes, "decided", lambda cell: at_once(words[cell.facts.depth]))
-    done = probes.run(replace(REQUEST, quick=quick), None, 0.0, probing)
+    done = probes.run(replace(REQUEST, quick=quick), None, 4e9, probing)
     assert seen == [[(4, 0), (8, 0)], *([asked] if asked else [])] and done.reused == len(seen)
     assert len(done.results) == 2 + len(asked) and set(trained) == {"no" if quick else "undecided"}
 

@@ -70,7 +70,7 @@ def run(name: str) -> dict[str, str]:
         "digest": stored.digest,
         "spec": of_json(as_of_1_0_0(stored.spec)),
         "kept": of_json(dict(stored.kept)),
-        "outcome": of_json(jsonable(ended(stored))),
+        "outcome": of_json({**jsonable(ended(stored)), "outcome": stored.outcome.word}),
         "environment": of_json(dict(stored.environment)),
         **dict(of_tables(stored.records)),
         **{f"weights.{key}": of_array(array) for key, array in weights.arrays(stored).items()},

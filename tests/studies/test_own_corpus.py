@@ -23,7 +23,7 @@ from studies.own import before, corpus, cured, document, judge, page, training
 from studies.own.design import CASES, IMAGES, LENGTH, cases
 from studies.own.design import ROWS as ROWS_OF_A_BATCH
 from studies.own.fit import probability
-from studies.own.judge import said
+from studies.own.judge import decision
 from studies.own.models import ACTIVATIONS, INITS, PATCH, SCHEMES, Model, Shape
 from studies.own.steppers import Lion, optimizers
 from studies.own.training import label
@@ -143,7 +143,7 @@ def test_a_row_has_the_word_of_the_command_where_a_link_fails():
     seen = row.measured
 
     def word(p=0.97, **changed):
-        return said(replace(row, measured=replace(seen, **changed)), p, ours().looks, trained=False).word
+        return decision(replace(row, measured=replace(seen, **changed)), p, ours().looks, trained=False).word
 
     assert word() == "trains" and word(0.5) == word(None) == "undecided" and word(0.7) == "probably trains"
     assert word(gradient_lowest=1e-6) == word(room=2.0) == word(finite=False) == "fails"
@@ -161,7 +161,7 @@ def test_a_row_has_the_word_that_the_command_gives_its_model(scheme, tmp_path):
     cell = corpus.probed_cell(case, tmp_path, updates=2)
     row = replace(drawn, case=case, measured=measured(cell), refused="")
     theirs = verdict([cell])
-    assert said(row, theirs.forecast.probability, ours().looks, trained=False).word == theirs.word
+    assert decision(row, theirs.forecast.probability, ours().looks, trained=False).word == theirs.word
     ours_, numbers = judge.numbers(row), verdict_numbers(cell)
     assert [own.normed for own in ours_.stacks.values()] == [own.normed for own in numbers.stacks.values()]
     for name, link in rules.rules([ours_]).items():

@@ -93,7 +93,7 @@ def _probed(
             shelf.quarantine(probe_id)  # kept: what is recorded now takes its place
         recorded = loop.record(made, job["steps"], job["blocks"], reporter(job, tell), ramped=job["ramped"])
         result = loop.cell(made, recorded, **asked(job, "factory", "depth", "lr", "seed", "steps", "change"))
-        if wanted(job["train"], result):
+        if goes_on(job["train"], result):
             updates = SIDE_BY_SIDE * (job["train"] in ("passing", "always"))
             told = reporter({**job, "steps": updates or looks.LAST}, tell)
             result = onward.trained(made, result, told, updates=updates, until=job["until"], within=job["seconds"])
@@ -102,7 +102,7 @@ def _probed(
     return {"folder": probe_id, "reused": False}
 
 
-def wanted(train: str, cell: ModelCell) -> bool:
+def goes_on(train: str, cell: ModelCell) -> bool:
     """Whether a cell is trained on: one that is `undecided`, a change with which it is `passing`, or `always`."""
     if train == "no" or cell.facts.steps != UPDATES or known(cell) is None or cell.facts.broke is not None:
         return False

@@ -45,7 +45,7 @@ from stabkit.own.chain.reader import Reader, lost, masks
 from stabkit.own.factory import one_line
 from stabkit.own.probe.built_model import BuiltModel
 from stabkit.own.probe.level import Targets
-from stabkit.own.probe.onward import TOO_LARGE, Kept
+from stabkit.own.probe.onward import TOO_LARGE, TrainingState
 from stabkit.own.probe.schedule import Peak, Ramp, Rates, Schedule, ramp, rates_of
 from stabkit.own.sublayers import reading, run
 from stabkit.own.sublayers.anatomy import and_more
@@ -127,7 +127,7 @@ def record(
     drawn = usual_size(p for own in stream.sublayers for p in training.groups[own.name])
     usual, beyond = Recorder(), Recorder()
     finite = training.update(usual, 0, steps, readings(steps), made.schedule)
-    kept = Kept(made) if ramped and finite else None
+    kept = TrainingState(made) if ramped and finite else None
     peak = made.schedule.ahead(made.optimizers, training.rates)
     if kept is not None and made.fresh and peak.rate > 0:
         training.climb(beyond, steps, peak)

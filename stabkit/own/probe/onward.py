@@ -1,7 +1,7 @@
 """A probed model trained on from where it stood before its rate was raised, until its loss says what becomes of it.
 
-`Kept` holds weights, buffers and attributes of modules, what optimisers and schedulers remember, the state of chance.
-What lies elsewhere, a counter in the user's own loss, is not put back.
+`TrainingState` holds weights, buffers and attributes of modules, what optimisers and schedulers remember, the state of
+chance. What lies elsewhere, a counter in the user's own loss, is not put back.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ TOO_LARGE = (ArithmeticError, AssertionError, RuntimeError, ValueError)
 distributions, matrices that do not invert. A batch that is not there (IndexError, KeyError) is none of these."""
 
 
-class Kept:
+class TrainingState:
     """Where a training stands, to be put back once."""
 
     def __init__(self, made: BuiltModel) -> None:

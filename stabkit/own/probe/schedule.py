@@ -126,17 +126,17 @@ def _highest(rates: Sequence[Rates]) -> Rates:
 
 def groups(optimizers: Optimizers) -> list[list[dict[str, Any]]]:
     """What the groups hold beside their parameters, of every optimiser; a rate that is a tensor is filled in place."""
-    return [[_held(group) for group in own.param_groups] for own in optimizers]
+    return [[_tensor_rates(group) for group in own.param_groups] for own in optimizers]
 
 
 def put_back(optimizers: Optimizers, held: Sequence[Sequence[dict[str, Any]]]) -> None:
     """The groups as they were."""
     for optimizer, before in zip(optimizers, held, strict=True):
         for group, values in zip(optimizer.param_groups, before, strict=True):
-            group.update(_held(values))
+            group.update(_tensor_rates(values))
 
 
-def _held(group: dict[str, Any]) -> dict[str, Any]:
+def _tensor_rates(group: dict[str, Any]) -> dict[str, Any]:
     plain = {name: value for name, value in group.items() if name != "params"}
     return {name: copied(value) if isinstance(value, torch.Tensor) else value for name, value in plain.items()}
 

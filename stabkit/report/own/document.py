@@ -75,7 +75,7 @@ class LinkJson(TypedDict):
     """The level among models that train."""
 
 
-class DepthJson(TypedDict):
+class DepthWordJson(TypedDict):
     """The word of one depth, of the seed that is least likely to train."""
 
     depth: int | None
@@ -95,7 +95,7 @@ class RateJson(TypedDict):
     lr: float | None
     """null: the optimiser's own."""
     verdict: Word
-    depths: list[DepthJson]
+    depths: list[DepthWordJson]
     forecast: OwnForecastJson
     links: dict[str, LinkJson]
 
@@ -118,7 +118,7 @@ class ProbeDocument(Document):
     cures: tuple[Cure, ...]
     """Changes in the order in which they were tried."""
     factory: str
-    depths: list[DepthJson]
+    depths: list[DepthWordJson]
     """Of the worst rate, the shallowest first."""
     seeds: list[int]
     steps: int
@@ -181,7 +181,7 @@ def _rate(verdict: OwnVerdict) -> RateJson:
     }
 
 
-def _depths(verdict: OwnVerdict) -> list[DepthJson]:
+def _depths(verdict: OwnVerdict) -> list[DepthWordJson]:
     return [
         {
             "depth": own.depth,

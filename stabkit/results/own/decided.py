@@ -40,10 +40,10 @@ def decided(cell: ModelCell) -> Decision:
     if cell.facts.broke is not None:
         return Decision("fails", "seen", LOST, cell.facts.broke.step, diverges=True)
     lost = len(made) if made and not math.isfinite(made[-1]) else None
-    return said(links, of_cell(cell, ours())[0], known(cell), looks.tens(made), ours().looks, len(made), lost)
+    return decision(links, of_cell(cell, ours())[0], known(cell), looks.tens(made), ours().looks, len(made), lost)
 
 
-def said(
+def decision(
     links: Mapping[str, LinkVerdict], forecast: float | None, given: Known | None, tens: Sequence[float], by: Looks,
     updates: int = UPDATES, lost: int | None = None,
 ) -> Decision:  # fmt: skip

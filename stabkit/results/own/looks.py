@@ -83,7 +83,7 @@ class Decision:
     """Of the fit that a training was looked at by."""
 
     @property
-    def told(self) -> str:
+    def counted_as(self) -> str:
         """What it counts as: `trains, seen, forecast reference`."""
         return ", ".join(filter(None, (self.word, self.basis, self.key)))
 
