@@ -90,9 +90,7 @@ def beside_a_loop(rounds: int) -> None:
             updates = [one["updates"] + RAMP for one in document["depths"]]
             loop = taken(["-c", f"from benchmarks.probe_cost import plain; plain({name!r}, {updates})"], HERE)
             rows.append((probe, loop, probe / loop, first))
-            print(
-                name, [(one["depth"], one["word"], one["updates"]) for one in document["depths"]], rows[-1], flush=True
-            )
+            print(name, [(one["word"], one["updates"]) for one in document["depths"]], rows[-1], flush=True)
         middle = map(statistics.median, zip(*rows, strict=True))
         print("{}: {:.0f} s, a loop {:.0f} s, ratio {:.2f}; first word after {:.1f} s".format(name, *middle))
 

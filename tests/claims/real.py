@@ -23,7 +23,6 @@ from stabkit.training import train
 P, INIT, ADMIN, D, PRE = "Post-LN", "Post-LN-init", "ADMIN", "DeepNorm", "Pre-LN"
 KEYS = {P: "post-ln", INIT: "post-ln-init", ADMIN: "admin", D: "deepnorm", PRE: "pre-ln"}
 Runs = list[Run]
-Edit = Callable[[Runs], Runs]
 
 
 def spec(method: str, encoder: int, decoder: int, options: dict[str, str] | None = None, **more: Any) -> RunSpec:
@@ -41,7 +40,6 @@ SPECS = (
     *(
         spec(key, n, m, options, **STEP)
         for key, options, both in (
-            ("post-ln", {}, True),
             ("deepnorm", {}, True),
             ("sub-ln", {}, False),
             ("sub-ln", {"gain": "one"}, False),

@@ -36,26 +36,12 @@ CONDITION = Condition((("train.warmup", 0),))
 
 def claim(scale: Scale = "ratio", parts: Sequence[str] = (), **more: object) -> Claim:
     known = {
+        **dict(key="made-up", sentence="It is so.", source="nowhere", weight="central", test="a number", needs="runs"),
+        **dict(command="stabkit sweep", methods=("deepnorm",), scale=scale, parts=tuple(parts)),
+        **dict(find=lambda found: found, tell=Tell(lambda v: f"{v:.2f}")),
         "threshold": MOST_RUNS if scale == "share" else LIMIT,
-        "find": lambda found: found,
-        "tell": Tell(lambda v: f"{v:.2f}"),
     }
-    return Claim(
-        **{
-            "key": "made-up",
-            "sentence": "It is so.",
-            "source": "nowhere",
-            "weight": "central",
-            "test": "a number",
-            "scale": scale,
-            "needs": "runs",
-            "command": "stabkit sweep",
-            "methods": ("deepnorm",),
-            "parts": tuple(parts),
-            **known,
-            **more,
-        }
-    )
+    return Claim(**{**known, **more})  # type: ignore[arg-type]
 
 
 def at(*values: float, depth: int = 18, **more: object) -> Measurement:

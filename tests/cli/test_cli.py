@@ -334,22 +334,8 @@ def test_parallel_text_is_swept_and_a_changed_corpus_is_other_runs(tmp_path):
         for language in ("de", "en"):
             lines = [" ".join(words[(i * k + 3) % len(words)] for k in range(1, 3 + i % 7)) for i in range(count)]
             (tmp_path / f"{stem}.{language}").write_text("\n".join(lines) + "\n")
-    args = [
-        "sweep",
-        *TINY,
-        "--vocab",
-        "60",
-        "--models",
-        "deepnorm",
-        "--data",
-        tmp_path,
-        "--source",
-        "de",
-        "--target",
-        "en",
-        "--out",
-        tmp_path / "o",
-    ]
+    corpus = ["--data", tmp_path, "--source", "de", "--target", "en"]
+    args = ["sweep", *TINY, "--vocab", "60", "--models", "deepnorm", *corpus, "--out", tmp_path / "o"]
     first = stabkit(*args, "--json", "--quiet")
     assert first.returncode == 0, first.stderr
     run = strict(first.stdout)["runs"][0]

@@ -22,17 +22,9 @@ from stabkit.results.translation import Search, TranslationSpec
 from stabkit.spec import ModelConfig, RunSpec, TaskConfig, TrainConfig, recorded_steps
 from stabkit.storage.translations import Translation
 
-ENVIRONMENT = {
-    "wall_seconds": 12.5,
-    "stabkit": "0.1.0",
-    "python": "3.12.3",
-    "torch": "2.13.0",
-    "numpy": "2.4.6",
-    "platform": "Linux-6.1-x86_64",
-    "processor": "Some CPU @ 2.5GHz",
-    "cpu_capability": "AVX512",
-    "threads": 1,
-    "device": "cpu",
+ENVIRONMENT: dict[str, Any] = {
+    **dict(stabkit="0.1.0", python="3.12.3", torch="2.13.0", numpy="2.4.6", platform="Linux-6.1-x86_64"),
+    **dict(processor="Some CPU @ 2.5GHz", cpu_capability="AVX512", threads=1, device="cpu", wall_seconds=12.5),
 }
 
 MEASURED = {  # ‖ΔF‖ at step 16 and the first/last decoder gradient, DESIGN.md's table

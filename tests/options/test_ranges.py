@@ -33,28 +33,7 @@ def test_depths_of_one_stack_are_one_number_each(arch, pairs):
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "",
-        ",",
-        "6,,18",
-        "1_000",
-        "٣",
-        "-5",
-        "+5",
-        "6.0",
-        "1e3",
-        "4..0",
-        "0..",
-        "..4",
-        "0...4",
-        "0..4..2",
-        "0x",
-        "x2",
-        "6x12x3",
-        "nan",
-        "99999999999999999999",
-        "6 18",
-    ],
+    ["", "6 18", *", 6,,18 1_000 ٣ -5 +5 6.0 1e3 4..0 0.. ..4 0...4 0..4..2 0x x2 6x12x3 nan".split(), "9" * 20],
 )
 def test_what_is_not_a_depth_is_refused_with_the_option_and_the_token(text):
     with pytest.raises(UsageError, match="--depths"):

@@ -15,7 +15,7 @@ from stabkit.results.line import too_few
 from stabkit.results.own import verdict as found
 from stabkit.results.own.cell import Broke, Facts, ModelCell, Sublayer, facts
 from stabkit.results.own.cure import cure
-from stabkit.results.own.decided import said
+from stabkit.results.own.decided import decision
 from stabkit.results.own.forecast import ours
 from stabkit.results.own.rules import worst
 from stabkit.results.own.verdict import Limits, verdict
@@ -190,10 +190,10 @@ def test_a_change_beside_which_a_link_still_fails_is_no_cure():
 def test_upper_branches_that_weigh_nothing_fail_and_leave_the_word_undecided_at_best():
     idle = verdict([behind_a_norm(made(n, growth=1e6), **{"stack.1.self": 1.0, "stack.2.self": 1e-4}) for n in DEPTHS])
     assert idle.failing == ["stream"] and not idle.stream.certain and "too little to count" in why(idle.stream)
-    words = [said(idle.links, p, None, [], ours().looks).word for p in (None, 0.97, 0.8, 0.2, 0.03)]
+    words = [decision(idle.links, p, None, [], ours().looks).word for p in (None, 0.97, 0.8, 0.2, 0.03)]
     assert words == ["undecided"] * 3 + ["probably fails", "fails"]
     lost = {**idle.links, "finite": replace(idle.finite, verdict="fail")}
-    assert said(lost, 0.97, None, [], ours().looks).word == "fails"
+    assert decision(lost, 0.97, None, [], ours().looks).word == "fails"
 
 
 def test_a_depth_of_one_layer_has_no_ratio_and_hides_none():

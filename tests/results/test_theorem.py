@@ -182,25 +182,6 @@ def test_a_history_has_no_theorem_nor_has_an_unknown_method() -> None:
     assert math.isnan(theorem.predicted(moved("a-method-of-tomorrow", 2, 2, 0.1, 1.0), 16))
 
 
-def travelled(method: str, layers: int, updates: dict[int, float], constant: float, seed: int = 0) -> Run:
-    """A decoder whose sub-layers all have moved by `updates[step]`, and whose output by `constant` times Theorem 2."""
-    names = [site.name for site in sites(0, layers, D)]
-    steps = sorted(updates)
-    told = {step: 2 * layers * math.sqrt(2) * updates[step] for step in steps}
-    raw = {name: [3.0 * math.sqrt(D)] for name in names} | {f"{name}@omega": [3.0] for name in names}
-    return run(
-        spec(method, 0, layers, seed=seed),
-        {
-            "update": table([0, *steps], {"state": [0.0, *(constant * told[step] for step in steps)]}),
-            "parameter_update": table([0, *steps], {name: [0.0, *map(updates.get, steps)] for name in names}),  # type: ignore[list-item]
-            "ln_input": table([0], raw),
-        },
-    )
-
-
-MOVES = {1: 1e-4, 2: 3e-4, 3: 1e-3, 16: 1e-3}
-
-
 @pytest.mark.parametrize("first", ["classic", "llama"])
 def test_no_theorem_speaks_of_another_block_whichever_is_asked_first(first: str) -> None:
     found = {}

@@ -16,53 +16,23 @@ DEPTHS, RATES = (6, 12, 18), (5e-4, 2e-3, 8e-3, 1.6e-2, 3e-2)
 
 def measured(**changes: float) -> Measured:
     """A run that goes on well."""
-    found = Measured(
-        gradient_start=1.0,
-        gradient_lowest=0.5,
-        gradient_last=0.6,
-        gradient_total=0.5,
-        gradient_total_most=1.0,
-        update_first=3.0,
-        update_last=9.0,
-        step_last=0.5,
-        path=20.0,
-        logits_last=30.0,
-        ln_growth=1.2,
-        ln_growth_last=1.1,
-        branch_ratio=0.5,
-        cosine_start=0.3,
-        cosine_last=0.8,
-        still=0.0,
-        moved=1.0,
-        loss_start=8.2,
-        loss_least=6.3,
-        loss_last=6.3,
-        loss_rises=0.0,
-        unigram=6.05,
+    gradient = dict(gradient_start=1.0, gradient_lowest=0.5, gradient_last=0.6, gradient_total=0.5)
+    update = dict(update_first=3.0, update_last=9.0, step_last=0.5, path=20.0, still=0.0, moved=1.0, logits_last=30.0)
+    chain = dict(
+        ln_growth=1.2, ln_growth_last=1.1, branch_ratio=0.5, cosine_start=0.3, cosine_last=0.8, gradient_total_most=1.0
     )
-    return replace(found, **changes)
+    loss = dict(loss_start=8.2, loss_least=6.3, loss_last=6.3, loss_rises=0.0, unigram=6.05)
+    return replace(Measured(**gradient, **update, **chain, **loss), **changes)
 
 
 def row(i: int = 0, **changes: object) -> StudyRow:
     """One run; its place decides where it stands."""
     method, depth, rate = METHODS[i % 9], DEPTHS[i // 9 % 3], RATES[i // 2 % 5]
     given = {
-        "run_id": f"{method}-{depth}L-{depth}L-s{i + 1}-{i:012x}",
-        "method": method,
-        "encoder_layers": depth if i % 2 else 0,
-        "decoder_layers": depth,
-        "hidden": 64,
-        "rate": rate,
-        "warmup": 0,
-        "max_tokens": 256,
-        "task": "text" if i % 4 else "synthetic",
-        "block": "classic",
-        "seed": i + 1,
-        "outcome": "trains",
-        "steps": 250,
-        "validation": 5.0,
-        "digest": "ab" * 32,
-        "measured": measured(),
+        **dict(run_id=f"{method}-{depth}L-{depth}L-s{i + 1}-{i:012x}", method=method, digest="ab" * 32),
+        **dict(encoder_layers=depth if i % 2 else 0, decoder_layers=depth, hidden=64, block="classic"),
+        **dict(rate=rate, warmup=0, max_tokens=256, task="text" if i % 4 else "synthetic", seed=i + 1),
+        **dict(outcome="trains", steps=250, validation=5.0, measured=measured()),
     }
     return StudyRow(**{**given, **changes})  # type: ignore[arg-type]
 

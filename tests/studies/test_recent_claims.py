@@ -16,26 +16,13 @@ from tests.studies.study_rows import measured
 
 EVERY = {claim.key: claim for claim in CLAIMS}
 PLAIN = Profile(
-    loss=5.3,
-    gradient=1.0,
-    gradient_lowest=0.5,
-    gradient_spread=4.0,
-    spikes=2.0,
-    cosine=0.9,
-    cosine_deep=0.9,
-    stream_start=1.4,
-    stream_half=3.0,
-    stream=6.0,
+    **dict(loss=5.3, gradient=1.0, gradient_lowest=0.5, gradient_spread=4.0, spikes=2.0, cosine=0.9, cosine_deep=0.9),
+    **dict(stream_start=1.4, stream_half=3.0, stream=6.0),
 )
 
 
 def kept(
-    method: str,
-    depth: int = 18,
-    seed: int = 0,
-    outcome: Word = "trains",
-    long: bool = False,
-    **given: Any,
+    method: str, depth: int = 18, seed: int = 0, outcome: Word = "trains", long: bool = False, **given: Any
 ) -> Any:
     from dataclasses import replace
 

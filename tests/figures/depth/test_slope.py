@@ -40,42 +40,12 @@ def test_the_frame_holds_the_distance_over_the_rate_exactly() -> None:
     made = [step("post-ln", 2, 5.0, ETA), step("deepnorm", 0, 0.75, ETA / 4, decoder=3, seed=1)]
     columns = (*depth_fit.UPDATE_COLUMNS, "rate")
     shared = dict(reference_step=1, step=1, outcome="undecided", predicted=math.nan, width=64, bounded=True)
-    rows = [
-        {
-            **shared,
-            "run": made[0].run_id,
-            "method": "post-ln",
-            "label": "Post-LN",
-            "condition": f"lr {ETA:g}",
-            "depth": "2L-2L",
-            "encoder_layers": 2,
-            "decoder_layers": 2,
-            "seed": 0,
-            "variant": "post-ln",
-            "shape": "equal",
-            "layers": 2.0,
-            "update": 5.0,
-            "theorem": 3,
-            "rate": ETA,
-        },
-        {
-            **shared,
-            "run": made[1].run_id,
-            "method": "deepnorm",
-            "label": "DeepNorm",
-            "condition": f"lr {ETA / 4:g}",
-            "depth": "3L decoder",
-            "encoder_layers": 0,
-            "decoder_layers": 3,
-            "seed": 1,
-            "variant": "deepnorm",
-            "shape": "decoder",
-            "layers": 3.0,
-            "update": 0.75,
-            "theorem": 2,
-            "rate": ETA / 4,
-        },
-    ]
+    facts = "method label condition depth encoder_layers decoder_layers seed"
+    names = f"{facts} variant shape layers update theorem rate run".split()
+    first = ("post-ln", "Post-LN", f"lr {ETA:g}", "2L-2L", 2, 2, 0, "post-ln", "equal", 2.0, 5.0, 3, ETA)
+    other = ("deepnorm", "DeepNorm", f"lr {ETA / 4:g}", "3L decoder", 0, 3, 1, "deepnorm", "decoder", 3.0, 0.75, 2)
+    found = ((*first, made[0].run_id), (*other, ETA / 4, made[1].run_id))
+    rows = [{**shared, **dict(zip(names, row, strict=True))} for row in found]
     assert slope.COLUMNS == columns
     pd.testing.assert_frame_equal(slope.frame(made), pd.DataFrame(rows)[list(columns)], check_exact=True)
 
