@@ -109,7 +109,7 @@ class VerdictCell:
 
     @property
     def answered(self) -> bool:
-        """Whether it says something of its method: by every run's outcome, or a forecast within its range."""
+        """Whether it says something of its method: by its worst outcome, or a forecast within its range."""
         return not math.isnan(self.p_trains) or self.worst in ("trains", "stuck", "diverged")
 
     @property

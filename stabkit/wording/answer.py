@@ -43,7 +43,8 @@ def answer(verdicts: Matrix) -> str:
         where = "" if verdicts.block == "classic" else f" in the block {verdicts.block}"
         outside = ", ".join(axis_words(axes))
         return f"These {UPDATES} updates{where} are outside the forecast's range ({outside}): {beyond}."
-    ordered = sorted(verdicts.rows, key=lambda row: _order(verdicts, row))
+    conditions = list(dict.fromkeys(row.condition for row in verdicts.rows))
+    ordered = sorted(verdicts.rows, key=lambda row: conditions.index(row.condition))
     of = [(condition, list(rows)) for condition, rows in groupby(ordered, lambda row: row.condition)]
     said = sorted(sorted(range(len(of)), key=lambda place: not _lost(of[place][1]))[:MOST_CONDITIONS])
     sentences = [_sentence(*of[place], verdicts.depths) for place in said]
@@ -126,8 +127,7 @@ def _lost(rows: Sequence[VerdictRow]) -> bool:
 
 
 def _word(cell: VerdictCell) -> str | None:
-    """A cell's verdict, a firm forecast told apart from what was seen; `some` where one seed trains and another does
-    not."""
+    """A cell's verdict, a firm forecast told apart; `some` where one seed trains and another does not."""
     if cell.forecast:
         return f"forecast {cell.forecast}" if cell.forecast in ("trains", "fails") else cell.forecast
     ended = {word for word, _ in cell.outcomes}
@@ -185,10 +185,6 @@ def unseen(names: Sequence[str], optimizers: Sequence[str]) -> str:
 
 WITHOUT = (None, "early", "failed")
 """Verdicts without an answer."""
-
-
-def _order(verdicts: Matrix, row: VerdictRow) -> int:
-    return list(dict.fromkeys(one.condition for one in verdicts.rows)).index(row.condition)
 
 
 def _sentence(condition: Condition, rows: Sequence[VerdictRow], depths: Sequence[str]) -> str:

@@ -34,12 +34,7 @@ MEANINGS = (
         f"{HORIZON['text']} past the warm-up ({HORIZON['synthetic']} on the synthetic task)",
     ),
     ("forecast probably-trains", "probably trains", f"forecast: p ≥ {PROBABLY} that it trains"),
-    (
-        "forecast undecided",
-        "undecided",
-        f"forecast: p between {1 - PROBABLY:.2g} and {PROBABLY}, or the seeds differ; no p where the fit has no such "
-        "run, or was often wrong for its method",
-    ),
+    ("forecast undecided", "undecided", f"forecast: p of {1 - PROBABLY:.2g} to {PROBABLY}, no p, or seeds differ"),
     ("forecast probably-fails", "probably fails", f"forecast: p ≤ {1 - PROBABLY:.2g}"),
     ("forecast fails", "fails", f"forecast: p ≤ {UNLIKELY} that it trains; it gets stuck or diverges"),
 )
@@ -47,8 +42,7 @@ MEANINGS = (
 
 
 def tint(cell: VerdictCell) -> str:
-    """The class that colours a cell: its forecast's two, else its worst word; a short run with a broken link stands
-    apart."""
+    """The class that colours a cell: its forecast's two, else its worst word; or that of a short run's broken link."""
     if cell.forecast:
         return f"forecast {cell.forecast.replace(' ', '-')}"
     if cell.worst == "early" and cell.at_risk:
@@ -120,7 +114,10 @@ def _worst(risks: Sequence[Risk]) -> list[Risk]:
 
 def chained(cell: VerdictCell) -> list[str]:
     """`warm-up 4000: ‖ΔF‖ 0.27, gradient 1e-7`, a line a warm-up."""
-    return [listed(f"warm-up {row.warmup}: ‖ΔF‖ {short(row.update)}", warning(row.risks)) for row in cell.chained]
+    return [
+        listed(f"warm-up {row.warmup}: ‖ΔF‖ {short(row.update)}", warning(row.risks) if row.risks else "")
+        for row in cell.chained
+    ]
 
 
 def notes(cell: VerdictCell) -> list[str]:
@@ -134,7 +131,7 @@ def notes(cell: VerdictCell) -> list[str]:
         and not (cell.forecast and outcome.risks == ())  # a forecast says more than that nothing warns
         and not (math.isfinite(cell.loss) and outcome.word != "early")  # its loss stands above
     ]
-    texts = list(dict.fromkeys(filter(None, (warning(_worst(warned)), *said, *cell.reasons))))
+    texts = list(dict.fromkeys(filter(None, (warning(_worst(warned)) if warned else "", *said, *cell.reasons))))
     shown = texts if len(texts) <= 2 else [texts[0], f"and {len(texts) - 1} more"]
     return [*["the seeds differ"] * cell.seeds_differ, *outside, *shown]
 
@@ -142,6 +139,5 @@ def notes(cell: VerdictCell) -> list[str]:
 def meanings(verdicts: Matrix) -> list[tuple[str, str, str]]:
     """(colour, word, meaning) of the words that the matrix uses, best first."""
     cells = [cell for row in verdicts.rows for cell in row.cells]
-    plain_ = [cell for cell in cells if not cell.forecast]
-    used = {word for cell in plain_ for word, _ in cell.outcomes} | {tint(cell) for cell in cells}
+    used = {tint(cell) for cell in cells} | {word for cell in cells if not cell.forecast for word, _ in cell.outcomes}
     return [(kind, word, meaning) for kind, word, meaning in MEANINGS if kind in used]

@@ -40,8 +40,8 @@ def test_methods_that_share_a_fate_are_named_together() -> None:
     runs = [*told("post-ln", 0.95, 0.02, 0.01), *told("admin", 0.97, 0.96, 0.95), *told("deepnorm", 0.99, 0.99, 0.99)]
     assert answer(matrix(runs)) == (
         "Without warm-up at 5e-4, forecast for 400 updates from the first 16, 1 seed, synthetic task: Post-LN is "
-        "forecast to train at 6L-6L, is forecast to fail from 18L-18L on; "
-        "ADMIN and DeepNorm are forecast to train at every depth."
+        "forecast to train at 6L-6L, is forecast to fail from 18L-18L on; ADMIN and DeepNorm are forecast to train at "
+        "every depth."
     )
 
 
@@ -64,9 +64,7 @@ def test_out_of_range_names_the_axis_and_the_way_out() -> None:
     wide = told("deepnorm", None, None, None, axes=("width",))
     assert answer(matrix(wide)).endswith("(width): no forecast is given.")
     (row,) = matrix(wide).rows
-    assert {(legend.word_of(cell), *legend.notes(cell)) for cell in row.cells} == {
-        ("undecided", "outside the forecast's range: width", "loss 9.0, 1.0 at the start")
-    }
+    assert [legend.notes(cell)[0] for cell in row.cells] == ["outside the forecast's range: width"] * 3
     beside = answer(matrix([*wide, *told("post-ln", 0.05)]))
     assert "Post-LN is forecast to fail at 6L-6L" in beside and "DeepNorm is undecided at every depth" in beside
 
@@ -141,8 +139,7 @@ def test_one_condition_after_the_other() -> None:
     said = answer(matrix(runs))
     assert said.startswith(
         "Without warm-up, forecast for 400 updates from the first 16, 1 seed, synthetic task: lr 0.001: DeepNorm "
-        "is forecast to train at 6L-6L. lr "
-        "0.01: DeepNorm"
+        "is forecast to train at 6L-6L. lr 0.01: DeepNorm"
     )
 
 

@@ -33,7 +33,6 @@ from stabkit.report.summary import Summary, summarise
 from stabkit.results import update_fit as depth_fit
 from stabkit.results.conditions import Condition
 from stabkit.results.landscape import Landscape, Normalisation
-from stabkit.results.outcome import Outcome, Risk
 from stabkit.results.own.alarm import Alarm
 from stabkit.results.own.judged import judged
 from stabkit.results.surface import At, Plane, Surface, SurfaceSpec
@@ -187,11 +186,6 @@ def test_a_command_ends_with_the_same_code_and_the_same_next_one(
         next(text for text in done.stdout.splitlines() if text.startswith("next: ")) for done in (first, second)
     ]
     assert SUFFIX in second.stdout and first.returncode == second.returncode and following[0] == following[1]
-
-
-def test_a_risk_is_told_by_its_value() -> None:
-    early = plausible(spec("post-ln", 18)).outcome
-    assert isinstance(early, Outcome) and early.risks and isinstance(early.risks[0], Risk)
 
 
 def steps() -> list[Any]:

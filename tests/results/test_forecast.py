@@ -117,8 +117,7 @@ def test_a_method_that_no_fit_has_seen_is_forecast_by_the_gradient_alone_where_t
 
 def test_words_follow_the_probability():
     words = [logistic.word(p) for p in (None, 0.9, 0.65, 0.64, 0.36, 0.35, 0.1)]
-    probable = ["probably trains", "undecided", "undecided", "probably fails"]
-    assert words == ["undecided", "trains", *probable, "fails"]
+    assert words == ["undecided", "trains", "probably trains", "undecided", "undecided", "probably fails", "fails"]
 
 
 def test_damaged_and_foreign_coefficients_are_refused_with_their_digest(tmp_path):
