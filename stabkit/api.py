@@ -226,7 +226,7 @@ def probe(asked: commands.ProbeOptions, listener: CallListener | None) -> ProbeR
         if done.results:
             refuse(done.results)
         found = judged(done.results) if done.results and wanted.widths == (None,) else None
-        if found is not None and not wanted.quick and found.mendable:
+        if found is not None and probes.train(wanted) != "no" and found.mendable:
             found = probes.changed(found, wanted, execute, begin + wanted.time, following.probing)
     if not done.results:
         _, lost = done.lost[0]

@@ -7,7 +7,7 @@
     ├── StoreError         5   the disk: full, read-only, not a directory
     ├── RecipeViolated     6   an audited model is not what its recipe says
     │   └── ContractBroken 6   a method that was checked does not keep what every method keeps
-    ├── Unstable           7   a probed model is likely stuck, or a link of its chain breaks; a best rate drifts
+    ├── Unstable           7   a probed model fails, or is worse than its baseline; a best rate drifts
     └── Undecided          8   what a probe says of a model is open, or it is unlike all that were tried (--strict)
     Interrupted        128+n   ended by signal n: a BaseException, as KeyboardInterrupt is, so that no code that looks
                                for faults takes it for one
@@ -69,7 +69,7 @@ class ContractBroken(RecipeViolated):
 
 
 class Unstable(StabkitError):
-    """A user's model is likely stuck, or a link of its chain breaks, or a best rate drifts; what was found is printed
+    """A user's model fails or is worse than its baseline, or a best rate drifts; what was found is printed
     before."""
 
     exit_code = 7

@@ -80,7 +80,7 @@ TERMINAL: Mapping[str, tuple[Any, Any]] = {
         None,
     ),
     "print_config": (_flag("--print-config", help="Print the options as TOML and stop."), False),
-    "strict": (_flag("--strict", help="Exit with 8 unless the model is likely to train."), False),
+    "strict": (_flag("--strict", help="Exit with 8 unless the model trains."), False),
     "strict_drift": (_flag("--strict", help="Exit with 7 where the best rate drifts."), False),
     "no_fail": (_flag("--no-fail", help="Never exit with 7."), False),
     "baseline": (

@@ -177,6 +177,10 @@ class Bars(Progress):
 
     def event(self, event: Event) -> None:
         """How far a worker is, or what else it has to say."""
+        if "decision" in event:
+            from stabkit.wording import links
+
+            event = {**event, "note": f"{event['id']}  {links.before_training(event['decision'])}"}
         if "warning" in event:
             console.warn(event["warning"])
         elif "note" in event:

@@ -73,6 +73,8 @@ class Event(TypedDict, total=False):
     """As JSON has it: NaN is a text."""
     note: str
     warning: str
+    decision: dict[str, Any]
+    """Fields of what a probe says (`results/own/looks.py`), before it is trained on."""
 
 
 def asked(job: Job, *names: str) -> dict[str, Any]:

@@ -4,6 +4,7 @@ rate. In one file, because every sentence of a verdict stands in it beside the o
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ from stabkit.results.own.forecast import (
     FEW_SCORES,
     LEAST_CLASSES,
     LEAST_ROWS,
+    LOST,
     NO_SCORES,
     ONE_BATCH,
     OPTIMIZER,
@@ -35,7 +37,7 @@ from stabkit.results.own.rules import NAMES, LinkVerdict
 from stabkit.results.own.verdict import Verdict
 from stabkit.wording import chain
 from stabkit.wording.chain import law
-from stabkit.words import duration, fitting, scientific, short, updates
+from stabkit.words import duration, fitting, listed, scientific, short, updates
 
 UNITS = {
     "gradient": "lowest ÷ top layer's",
@@ -66,9 +68,8 @@ def answer(judged: Judged) -> str:
 
 def _over(judged: Judged) -> str:
     """`its 120 s were over: --time 240 trains it on` where that ended a training without a firm word; "" elsewhere."""
-    within = max(
-        (cell.facts.within for cell in judged.cells if cell.depth == (judged.worst.depths[-1].depth or 0)), default=0
-    )
+    depth = judged.worst.depths[-1].depth or 0
+    within = max((cell.facts.within for cell in judged.cells if cell.depth == depth), default=0)
     if not within or judged.worst.decision.firm:
         return ""
     return f"its {within:g} s were over: --time {2 * within:g} trains it on"
@@ -105,10 +106,14 @@ def _mended(judged: Judged) -> str:
     return f"with {cure.label} it trains, {loss}: {cure.marked}"
 
 
+TRAINING = ("rate", "warmup", "clip")
+"""Edits that every model takes."""
+
+
 def _first(judged: Judged) -> str:
-    """The change to try first, of those that do not ask whether something is far from usual."""
+    """The change of the training to try first: whether one of the model applies is not known before it is made."""
     deepest = max(judged.cells, key=lambda cell: cell.depth)
-    return next(key for key in first_tried(judged.worst, [deepest]) if key not in ALWAYS)
+    return next(k for k in first_tried(judged.worst, [deepest]) if k not in ALWAYS and BY_KEY[k].edit in TRAINING)
 
 
 def untried(judged: Judged) -> str:
@@ -152,15 +157,11 @@ def by_depth(verdict: Verdict) -> str:
         (word, depths), *_ = groups
         ends = " to ".join(str(depth) for depth in dict.fromkeys((depths[0], depths[-1])))
         return f"{_verb(word)} at {ends} layers"
-    parts = []
-    for place, (word, depths) in enumerate(groups):
-        first, last = depths[0], depths[-1]
-        if place == 0:
-            parts.append(f"{_verb(word)} to {last} layers")
-        elif place == len(groups) - 1:
-            parts.append(f"{_verb(word)} from {first} on" if len(depths) > 1 else f"{_verb(word)} at {first}")
-        else:
-            parts.append(f"{_verb(word)} at {first}" + (f" to {last}" if last != first else ""))
+    (word, depths), *rest = groups
+    parts = [f"{_verb(word)} to {depths[-1]} layers"]
+    for place, (word, (first, *more)) in enumerate(rest, 1):
+        many = f"from {first} on" if place == len(rest) else f"at {first} to {(first, *more)[-1]}"
+        parts.append(f"{_verb(word)} {many if more else f'at {first}'}")
     return ", ".join(parts)
 
 
@@ -170,6 +171,8 @@ def rests_on(decision: Decision) -> str:
         return f"seen, diverges {f'at update {decision.updates}' if decision.updates else 'before any update'}"
     if decision.basis == "seen":
         return f"seen, after {updates(decision.updates)}"
+    if decision.probability == LOST:
+        return "forecast, a link breaks"
     return f"forecast {probability(decision.probability)}" if decision.probability is not None else ""
 
 
@@ -203,8 +206,7 @@ def in_short(judged: Judged) -> str:
     worst = judged.worst
     who = judged.cells[0].facts.factory.rpartition(":")[2]
     said, cure = by_depth(worst), judged.cure
-    basis = rests_on(worst.decision)
-    on = f" ({basis})" if basis else ""
+    on = f" ({basis})" if (basis := rests_on(worst.decision)) else ""
     if cure is None:
         return fitting(f"{who} {said}{on}.", f"It {said}{on}.", f"It {said}.")
     seen = cure.loss is not None and cure.without is not None
@@ -372,6 +374,12 @@ class LinkCell(NamedTuple):
 NONE = "–"
 """The word of a link that has no range to be held against."""
 WITHIN, OUTSIDE, BROKEN = "usual", "unusual", "broken"
+
+
+def before_training(fields: Mapping[str, Any]) -> str:
+    """What a probe alone says of a model that is trained on: `undecided, forecast 0.55; training on`."""
+    probed = Decision(**fields)
+    return f"{listed(probed.word, rests_on(probed))}; training on"
 
 
 def _word_cell(decision: Decision) -> LinkCell:

@@ -13,12 +13,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from studies.own import before, corpus, cured, document, page
+from studies.own import corpus, cured, document, page
 from studies.own.judge import judged
 
 DOCS = Path(__file__).parents[2] / "docs"
 ROWS, CURES, PAGE = DOCS / "own_corpus.csv", DOCS / "own_cures.csv", DOCS / "verdict.md"
-BEFORE = DOCS / "own_before.csv"
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -66,7 +65,7 @@ def main(arguments: Sequence[str]) -> int:
         print(f"{trains} of {len(named)} train with their change")
         return int(len(named) < asked.at_least or trains < asked.share * len(named))
     else:
-        text = page.page(rows, cured.read(asked.cures), before.read(BEFORE))
+        text = page.page(rows, cured.read(asked.cures))
         if asked.check:
             return int(text != PAGE.read_text(encoding="utf-8"))
         if not asked.asked:

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from stabkit.results.own.cell import ModelCell
+from stabkit.results.own.looks import Known
 from stabkit.results.own.measured import UPDATES, OwnMeasured
 from stabkit.storage.folder import write_file
 from studies.own.design import Case, cases
@@ -61,6 +62,14 @@ class CorpusRow:
     @property
     def clear(self) -> bool:
         return self.ends != "unclear"
+
+    def known(self, p: float | None, key: str) -> Known:
+        """What a rule of this key is told of it. A guessed level is the loss of the first ten updates, or ln of the
+        classes where that is less."""
+        guess = math.inf if self.case.regression else math.log(self.case.shape.words)
+        level = min(self.losses[0], guess) if "guessed" in key else self.level
+        reference = self.reference if "reference" in key and not self.case.regression else None
+        return Known(p if "forecast" in key else None, level, reference, "guessed" in key)
 
 
 def read(path: Path, *, trained: bool = False) -> dict[int, CorpusRow]:

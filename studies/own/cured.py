@@ -1,8 +1,8 @@
 """Are the changes that a probe names worth it? Each on a model of the judging part that fails.
 
 The changes are tried in the order that the broken link gives, CHANGES_TRIED at most, as the command does: what passes
-its forecast is trained SIDE_BY_SIDE updates, and the first that is seen to train is named. With it the model is trained as
-the corpus' models were: same batches, seed, updates, reference. What has a row is not tried again.
+its forecast is trained SIDE_BY_SIDE updates, and the first that is seen to train is named. With it the model is
+trained as the corpus' models were: same batches, seed, updates, reference. What has a row is not tried again.
 """
 
 from __future__ import annotations

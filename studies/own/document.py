@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from stabkit.results.forecast.logistic import Region, sealed
-from stabkit.results.own.forecast import AXES, FILE, LINKS, LOST, SCHEMA, OwnCoefficients, axes, read
+from stabkit.results.forecast.logistic import Region
+from stabkit.results.own.forecast import AXES, FILE, LINKS, SCHEMA, OwnCoefficients, axes, read
 from stabkit.results.own.looks import KEYS, Looks
+from studies.forecast.coefficients import sealed
 from studies.own import looks
 from studies.own.corpus import MEASURED, CorpusRow, line
 from studies.own.fit import features, fitted, part, probability, setting, usable
@@ -45,8 +46,7 @@ def document(rows: Sequence[CorpusRow]) -> dict[str, Any]:
     p = [probability(row, by, known) for row in theirs]
     told = dict[str, tuple[int, int]]()
     for key in KEYS:
-        given = p if "forecast" in key else [one if one == LOST else None for one in p]
-        found = Counted.of_rows(theirs, given, ends, trained=True, reference="reference" in key).counts()
+        found = Counted.of_rows(theirs, p, ends, trained=True, key=key).counts()
         told |= {name: own for name, own in found.items() if name.split(", ")[2:] == [key]}
     told |= Counted.of_rows(theirs, p, ends, trained=False).counts()  # what a forecast alone is worth
     body: dict[str, Any] = {

@@ -15,9 +15,10 @@ import numpy as np
 from stabkit.results.forecast.logistic import Array, Word
 from stabkit.results.intervals import wilson
 from stabkit.results.own import decided, rules
+from stabkit.results.own.alarm import LOOKED_AT
 from stabkit.results.own.cell import Broke
-from stabkit.results.own.forecast import OwnCoefficients, ours
-from stabkit.results.own.looks import LAST, Decision, Known, Looks
+from stabkit.results.own.forecast import LOST, OwnCoefficients, ours
+from stabkit.results.own.looks import FIRM, KEYS, LAST, TEN, Decision, Looks
 from stabkit.results.own.measured import UPDATES
 from stabkit.results.own.rules import CellNumbers, StackNumbers
 from studies.forecast.scores import Bin, auc, auc_interval, reliability
@@ -45,12 +46,14 @@ def numbers(row: CorpusRow) -> CellNumbers | None:
     return CellNumbers(depth=case.shape.depth, seed=case.seed, stacks={"stack": stack}, updates=UPDATES, broke=lost)
 
 
-def decision(row: CorpusRow, p: float | None, by: Looks, *, trained: bool, reference: bool = True) -> Decision:
+def decision(row: CorpusRow, p: float | None, by: Looks, *, trained: bool, key: str = KEYS[0]) -> Decision:
     """What the command says, by its own function, of a model that is forecast to train with this probability; it is
-    `trained` on where that does not decide, or not (`--quick`)."""
+    `trained` on where that does not decide, or not (`--quick`), by the rule of this `key`. Without a forecast a number
+    that was lost is still a number that was lost."""
     cell = numbers(row)
     links = {} if cell is None else rules.rules([cell])
-    known = Known(p, row.level, row.reference if reference and not row.case.regression else None) if trained else None
+    p = p if "forecast" in key or p == LOST else None
+    known = row.known(p, key) if trained else None
     lost = row.updates if trained and not math.isfinite(row.losses[-1]) else None
     return decided.decision(links, p, known, row.losses, by, lost=lost)
 
@@ -65,13 +68,12 @@ class Counted:
 
     @classmethod
     def of_rows(
-        cls, rows: Sequence[CorpusRow], p: Sequence[float | None], by: Looks, *, trained: bool, reference: bool = True
+        cls, rows: Sequence[CorpusRow], p: Sequence[float | None], by: Looks, *, trained: bool, key: str = KEYS[0]
     ) -> Counted:
         """By the command's own function."""
-        made = [
-            decision(row, one, by, trained=trained, reference=reference) for row, one in zip(rows, p, strict=True)
-        ]  # fmt: skip
-        return cls(rows, p, made)
+        return cls(
+            rows, p, [decision(row, one, by, trained=trained, key=key) for row, one in zip(rows, p, strict=True)]
+        )
 
     @property
     def words(self) -> list[Word]:
@@ -140,30 +142,32 @@ class Counted:
 
 
 def judged(
-    rows: Sequence[CorpusRow],
-    by: OwnCoefficients | None = None,
-    *,
-    trained: bool = True,
-    reference: bool = True,
-    forecast: bool = True,
+    rows: Sequence[CorpusRow], by: OwnCoefficients | None = None, *, trained: bool = True, key: str = KEYS[0]
 ) -> Counted:
-    """The judging part's clear rows, by the package's coefficients; without a `forecast`, a number that was lost is
-    still a number that was lost."""
+    """The judging part's clear rows, by the package's coefficients."""
     own, coefficients = part(rows, judge=True), by or ours()
     p = [probability(row, coefficients.logistic, coefficients) for row in own]
-    given = p if forecast else [one if one == 0.0 else None for one in p]
-    return Counted.of_rows(own, given, coefficients.looks, trained=trained, reference=reference)
+    return Counted.of_rows(own, p, coefficients.looks, trained=trained, key=key)
 
 
-def chosen(rows: Sequence[CorpusRow], *, forecast: bool = True, reference: bool = True) -> Counted:
+def chosen(rows: Sequence[CorpusRow], key: str = KEYS[0]) -> Counted:
     """The cases to choose on, each by fits that have not seen its scheme: what the limits of `looks` were chosen by."""
     own, every = part(rows, judge=False), looks.forecasts(part(rows, judge=False))
     parts = list[Counted]()
     for seen, inside in looks.folds(own):
-        p = [every[row.case.number] if forecast else None for row in inside]
         ends = Looks(looks.fit(seen, every), {})
-        parts.append(Counted.of_rows(inside, p, ends, trained=True, reference=reference))
+        p = [every[row.case.number] for row in inside]
+        parts.append(Counted.of_rows(inside, p, ends, trained=True, key=key))
     return Counted(*([one for part_ in parts for one in getattr(part_, name)] for name in ("rows", "p", "said")))
+
+
+def outlook(row: CorpusRow, by: Looks) -> Word | None:
+    """What a watch says of a training by its losses alone, once; None where it says nothing."""
+    for count in LOOKED_AT:
+        p = by.probability(row.losses[: count // TEN], row.known(None, "guessed"))
+        if count <= TEN * len(row.losses) and not FIRM[0] < p < FIRM[1]:
+            return "trains" if p >= FIRM[1] else "fails"
+    return None
 
 
 LEARNT, SOON = 0.8, 10

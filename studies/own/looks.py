@@ -56,8 +56,7 @@ def _fit(rows: Sequence[CorpusRow], given: dict[int, float | None], key: str) ->
         counts = range(FIRST // TEN, min(len(row.losses), LAST // TEN) + 1)
         if not counts or ("forecast" in key and p is None):
             continue
-        own = Known(p if "forecast" in key else None, row.level, row.reference if "reference" in key else None)
-        x += _features(row.losses, own, counts)
+        x += _features(row.losses, row.known(p, key), counts)
         y += [bool(trains)] * len(counts)
         weight += [WEIGHT / len(counts)] * len(counts)
     each = np.array(x)

@@ -12,15 +12,15 @@ import numpy as np
 from stabkit.results.forecast.logistic import WORDS
 from stabkit.results.own.cure import BY_KEY
 from stabkit.results.own.forecast import LINKS, OwnCoefficients, ours
+from stabkit.results.own.looks import KEYS
 from stabkit.results.own.measured import RAMP, TOP
-from studies.forecast.scores import auc, auc_interval
 from studies.markdown import table_lines
 from studies.own import lookup
 from studies.own.corpus import CorpusRow
 from studies.own.cured import CHANGES_TRIED, CuredRow
 from studies.own.design import JUDGES
-from studies.own.fit import labels, part
-from studies.own.judge import LEARNT, Counted, baselines, calibration, chosen, held_out, judged, late, share
+from studies.own.fit import part
+from studies.own.judge import LEARNT, Counted, baselines, calibration, chosen, held_out, judged, late, outlook, share
 
 ENDS = ("trains", "unclear", "stuck", "diverged")
 LINKS_OF_WATCH = ("gradient", "step", "stream", "loss", "level", "jump", "finite", "start")
@@ -63,7 +63,6 @@ def asked(counted: Counted, quick: Counted) -> list[Asked]:
 def page(
     rows: Sequence[CorpusRow],
     cured: Mapping[int, CuredRow],
-    before: Mapping[int, str],
     by: OwnCoefficients | None = None,
 ) -> str:
     """The whole page."""
@@ -72,10 +71,10 @@ def page(
         _head(rows),
         _words(counted, quick, rows),
         _rules(rows, by),
-        _compared(quick, rows, before),
+        _compared(quick, rows),
         _groups(rows),
         _cures(cured, rows),
-        _alarms(rows),
+        _alarms(rows, by),
         _wrong(counted),
         _again(),
     )
@@ -163,25 +162,32 @@ def _words(counted: Counted, quick: Counted, rows: Sequence[CorpusRow]) -> Itera
     )
 
 
+_LEVELS = {
+    "reference": "reference known",
+    "guessed": "level guessed",
+    "forecast": "level known",
+    "neither": "level known",
+}
+
+
 def _rules(rows: Sequence[CorpusRow], by: OwnCoefficients | None) -> Iterator[str]:
     yield "## The rule that ends a training, and what less of it gives"
     yield ""
     yield (
         "The same models by the same function, told less. Without a reference, as with a loss of your own, the way is "
-        "measured from the level to 0; without a forecast, as with a regression, the loss alone decides. The last two "
-        "rows are the limits' own: each case below number 420 by fits that have not seen its scheme."
+        "measured from the level to 0; where stabkit cannot read a loss' targets, its level is guessed: the first "
+        "loss, or a uniform guess. Without a forecast, as with a regression, the loss alone decides. The last two rows "
+        "are the limits' own: each case below number 420 by fits that have not seen its scheme."
     )
     yield ""
     table = [
-        _ruled(f"{'forecast and ' * forecast}loss{', reference known' * reference}", told)
-        for forecast in (True, False)
-        for reference in (True, False)
-        for told in (judged(rows, by, reference=reference, forecast=forecast),)
+        _ruled(f"{'forecast and ' * ('forecast' in key)}loss, {_LEVELS[key.split()[-1]]}", judged(rows, by, key=key))
+        for key in KEYS
     ]
     table += [
         _ruled("of losses of regression", Counted.where(judged(rows, by), lambda row: row.case.regression)),
         _ruled("cases to choose on, schemes held out", chosen(rows)),
-        _ruled("… the loss alone, no reference", chosen(rows, forecast=False, reference=False)),
+        _ruled("… the loss alone, no reference", chosen(rows, "neither")),
     ]
     head = ("told", "decided, of what ends within 300", "`trains` right", "`fails` right", "updates, median")
     yield from _table(head, table)
@@ -196,11 +202,7 @@ def _holds(holds: bool) -> str:
     return "holds" if holds else "**missed**"
 
 
-BEFORE = ("fail", "cannot tell", "warn", "pass")
-"""Words of the older probe, the worst first."""
-
-
-def _compared(counted: Counted, rows: Sequence[CorpusRow], before: Mapping[int, str]) -> Iterator[str]:
+def _compared(counted: Counted, rows: Sequence[CorpusRow]) -> Iterator[str]:
     yield "## Compared with what can be had without a probe"
     yield ""
     yield "Area under the curve for separating what trains from what fails, on the same rows; 0.5 is chance."
@@ -220,25 +222,10 @@ def _compared(counted: Counted, rows: Sequence[CorpusRow], before: Mapping[int, 
     yield ""
     area, low, high = counted.auc
     found = {"the probe": (area, low, high), **baselines(rows)}
-    known = [row for row in counted.rows if before.get(row.case.number) in BEFORE]
-    if known:
-        p, label = np.array([BEFORE.index(before[row.case.number]) for row in known]), labels(known)
-        found["the probe of 1.0.0 (8 updates on one batch, its four words)"] = (auc(p, label), *auc_interval(p, label))
     yield from _table(
         ("number", "area (95 %)"),
         [(name, f"{area:.2f} ({low:.2f} to {high:.2f})") for name, (area, low, high) in found.items()],
     )
-    if known:
-        yield "The older probe's words on the same rows:"
-        yield ""
-        yield from _table(
-            ("it said", "trains", "fails"),
-            [
-                (f"`{said}`", sum(not row.fails for row in told), sum(row.fails for row in told))
-                for said in reversed(BEFORE)
-                for told in ([row for row in known if before[row.case.number] == said],)
-            ],
-        )
     by = ours()
     weights = ", ".join(f"{link.label} {weight:.2f}" for link, weight in zip(LINKS, by.logistic.weight, strict=True))
     yield f"What it is made of, with its weight (log-odds of a standard deviation): {weights}."
@@ -304,7 +291,7 @@ def _cures(cured: Mapping[int, CuredRow], rows: Sequence[CorpusRow]) -> Iterator
     )
 
 
-def _alarms(rows: Sequence[CorpusRow]) -> Iterator[str]:
+def _alarms(rows: Sequence[CorpusRow], by: OwnCoefficients | None) -> Iterator[str]:
     yield "## Alarms of a watch"
     yield ""
     own = part(rows, judge=True)
@@ -323,6 +310,14 @@ def _alarms(rows: Sequence[CorpusRow]) -> Iterator[str]:
         table.append((f"`{link}`" if link != "any" else "any of them", share(len(hits), len(failing)), when,
                       share(false, len(training))))  # fmt: skip
     yield from _table(("alarm", "failures found", "median update", "false, of what trains"), table)
+    said = [(row.fails, outlook(row, (by or ours()).looks)) for row in own]
+    warned, noted = ([fails for fails, word in said if word == told] for told in ("fails", "trains"))
+    yield (
+        f"The outlook is of a training's losses alone, the level guessed. Of {len(own)} trainings it says of "
+        f"{len(warned)} that they will not train, right {share(sum(warned), len(warned))}; and of {len(noted)} that "
+        f"they will, right {share(len(noted) - sum(noted), len(noted))}."
+    )
+    yield ""
 
 
 def _first(row: CorpusRow, link: str) -> int | None:
@@ -357,5 +352,5 @@ def _again() -> Iterator[str]:
     yield "$ python -m studies.own judge                             # this page, of the others"
     yield "```"
     yield ""
-    yield "`docs/own_before.csv` holds the older probe's words, by a checkout of 6c266e7. The code that asked it, and"
-    yield "that which chose the numbers of the forecast (`choose`), are at commit 686db662."
+    yield "The code that chose the numbers of the forecast (`choose`), and words of an older probe, are at"
+    yield "commit 686db662."

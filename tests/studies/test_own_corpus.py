@@ -19,7 +19,7 @@ from stabkit.results.own.decided import numbers as verdict_numbers
 from stabkit.results.own.forecast import AXES, LINKS, ours
 from stabkit.results.own.measured import measured
 from stabkit.results.own.verdict import verdict
-from studies.own import before, corpus, cured, document, judge, page, training
+from studies.own import corpus, cured, document, judge, page, training
 from studies.own.design import CASES, IMAGES, LENGTH, cases
 from studies.own.design import ROWS as ROWS_OF_A_BATCH
 from studies.own.fit import probability
@@ -134,7 +134,7 @@ def test_the_fit_looks_at_no_row_of_the_judging_part():
 
 @pytest.mark.slow
 def test_the_page_is_that_of_the_rows():
-    text = page.page(ROWS, cured.read(DOCS / "own_cures.csv"), before.read(DOCS / "own_before.csv"))
+    text = page.page(ROWS, cured.read(DOCS / "own_cures.csv"))
     assert text == (DOCS / "verdict.md").read_text()
 
 

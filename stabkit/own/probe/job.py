@@ -28,6 +28,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import asdict
 from functools import cache, wraps
 from pathlib import Path
 from typing import Any
@@ -94,6 +95,8 @@ def _probed(
         recorded = loop.record(made, job["steps"], job["blocks"], reporter(job, tell), ramped=job["ramped"])
         result = loop.cell(made, recorded, **asked(job, "factory", "depth", "lr", "seed", "steps", "change"))
         if goes_on(job["train"], result):
+            if not job["change"]:
+                tell({"id": job["id"], "decision": asdict(decided(result))})
             updates = SIDE_BY_SIDE * (job["train"] in ("passing", "always"))
             told = reporter({**job, "steps": updates or looks.LAST}, tell)
             result = onward.trained(made, result, told, updates=updates, until=job["until"], within=job["seconds"])

@@ -12,6 +12,7 @@ Only where a loss is one such call and nothing else: its value is the call's, a 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -30,7 +31,7 @@ class Targets(TorchFunctionMode):
     def __init__(self) -> None:
         super().__init__()
         self._seen: list[tuple[bool, torch.Tensor, float]] = []
-        self._counts: torch.Tensor | None = None
+        self._counts = Counter[int]()
         self._smooth = 0.0, 1
         self._numbers: list[torch.Tensor] = []
         self._plain = True
@@ -57,13 +58,7 @@ class Targets(TorchFunctionMode):
             return
         classes, target, _ = seen[0]
         if classes and not target.is_floating_point():
-            counts = torch.bincount(target.flatten().cpu())
-            size = max(len(counts), 0 if self._counts is None else len(self._counts))
-            whole = torch.zeros(size, dtype=torch.long)
-            for part in (counts, self._counts):
-                if part is not None:
-                    whole[: len(part)] += part
-            self._counts = whole
+            self._counts.update(target.flatten().tolist())
         elif not classes:
             self._numbers.append(target.double().cpu())
         else:
@@ -76,10 +71,10 @@ class Targets(TorchFunctionMode):
     @property
     def level(self) -> float | None:
         """None where a loss was something else, or too little was seen."""
-        if not self._plain or (self._counts is None) == (not self._numbers):
+        if not self._plain or bool(self._counts) == bool(self._numbers):
             return None
-        if self._counts is not None:
-            return entropy(self._counts.tolist(), *self._smooth)
+        if self._counts:
+            return entropy(list(self._counts.values()), *self._smooth)
         shapes = {tuple(part.shape[1:]) for part in self._numbers}
         together = torch.cat([part.flatten(1) if part.dim() > 1 else part[:, None] for part in self._numbers]) if (
             len(shapes) == 1 and all(part.dim() for part in self._numbers)
@@ -90,8 +85,6 @@ class Targets(TorchFunctionMode):
 def entropy(counts: list[int], smoothing: float = 0.0, classes: int = 1) -> float:
     """Of the frequencies of so many of each, nats; what few cannot show is added, (K − 1)/2n (Miller and Madow)."""
     n, there = sum(counts), [count for count in counts if count]
-    if not n:
-        return math.nan
     shares = [(1 - smoothing) * c / n + smoothing / classes for c in there]
     never = smoothing * (classes - len(there)) / classes
     rest = -never * math.log(smoothing / classes) if never > 0 else 0.0

@@ -152,11 +152,6 @@ class Region:
         return tuple(outside) or (self.names[int(np.argmax(np.abs(nearest)))],)
 
 
-def sealed(body: Mapping[str, Any]) -> dict[str, Any]:
-    """A document with its own sha256."""
-    return {**body, "sha256": hashlib.sha256(canonical(body).encode()).hexdigest()}
-
-
 def unsealed(data: bytes) -> dict[str, Any]:
     """The document of these bytes; raises ValueError or KeyError where its sha256 is not its content's."""
     body: dict[str, Any] = json.loads(data)

@@ -265,7 +265,7 @@ class Alarms:
         if self.promise or "outlook" in self.raised or not 0 < self._loss < math.inf:
             return None
         level = self._loss if self.guess is None else min(self._loss, self.guess.uniform)
-        p = ours().looks.probability(tens(self._losses), Known(None, level, None))
+        p = ours().looks.probability(tens(self._losses), Known(None, level, None, guessed=True))
         said = f"by its loss so far it trains with a probability of {min(max(p, 0.01), 0.99):.2f}"
         if p >= FIRM[1]:
             self.promise = f"update {step + 1}: {said}"

@@ -188,7 +188,7 @@ def cure(cell: ModelCell, without: ModelCell | None = None) -> Cure:
     if trained and given is not None and facts.broke is None:  # to its end, whatever a look on the way says
         finite = bool(np.isfinite(made).all())
         lost = Decision("fails", "seen", LOST, len(made), diverges=True)
-        said = ours().looks.last(looks.tens(made), given) if finite else lost
+        said = ours().looks.at(looks.tens(made), given, SIDE_BY_SIDE) if finite else lost
     beside = losses(without) if without is not None else []
     if without is not None and decided(without).diverges:
         beside = [*beside, *[math.nan] * max(len(made) - len(beside), looks.TEN)]

@@ -26,12 +26,12 @@ def losses(cell: ModelCell) -> list[float]:
 def known(cell: ModelCell) -> Known | None:
     """What a training of it is looked at with; None where a level is not known, and of batches seen before."""
     facts = cell.facts
-    level = facts.frequencies
+    level, guessed = facts.frequencies, facts.frequencies is None
     if level is None:
         level = min(facts.start, facts.guess.uniform) if facts.guess is not None and scored(cell) else facts.start
     if not facts.fresh or not 0 < level < math.inf:
         return None
-    return Known(of_cell(cell, ours())[0], level, facts.entropy)
+    return Known(of_cell(cell, ours())[0], level, facts.entropy, guessed)
 
 
 def decided(cell: ModelCell) -> Decision:

@@ -11,11 +11,13 @@ with a forecast or without, with a reference or without (`studies/own/looks.py`,
 
 A training is stopped at the first look that is firm, so that the errors that are stated are those of all looks
 together, counted on trainings that nothing was chosen on. A training that was not stopped has the word of its last
-look. What learns and breaks after it was stopped is not seen: most of the wrong `trains` are of this kind.
+look, at 300 updates; where the time ended it before, that is at most probable: such looks were not counted. What learns
+and breaks after it was stopped is not seen: most of the wrong `trains` are of this kind.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -34,6 +36,8 @@ BENDS = 3
 """1, u, u²."""
 FIRM_AT_ONCE, FIRM = (0.08, 0.94), (0.04, 0.965)
 """Probabilities at or below and above which a training is stopped: by its probe alone, and at a look."""
+PROBABLE: Mapping[Word, Word] = {"trains": "probably trains", "fails": "probably fails"}
+"""Of a look before the last that stops nothing."""
 ODDS, WAY, RISE = 6.0, (-1.0, 1.5), 1.0
 """What log-odds, a way and its rise are clipped to."""
 LOST_ODDS = -8.0
@@ -50,12 +54,14 @@ class Known(NamedTuple):
     level: float
     """Nats, or whatever the loss is in."""
     reference: float | None
+    guessed: bool = False
+    """Whether the level is the first loss, or a uniform guess: what knows frequencies alone is some way on already."""
 
     @property
     def key(self) -> str:
-        """Which fit is its: `forecast reference`, `forecast`, `reference`, `neither`."""
-        has = {"forecast": self.forecast is not None, "reference": self.reference is not None}
-        return " ".join(name for name, there in has.items() if there) or "neither"
+        """Which fit is its, of KEYS."""
+        has = (self.forecast is not None, self.reference is not None, self.guessed)
+        return " ".join(itertools.compress(("forecast", "reference", "guessed"), has)) or "neither"
 
     def ways(self, tens: Sequence[float]) -> Array:
         """Of these means of ten updates; what is no number lies below all."""
@@ -64,7 +70,7 @@ class Known(NamedTuple):
         return np.where(np.isfinite(ways), ways, -np.inf)
 
 
-KEYS = ("forecast reference", "forecast", "reference", "neither")
+KEYS = ("forecast reference", "forecast", "reference", "neither", "forecast guessed", "guessed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,23 +141,23 @@ class Looks:
         z = float(self.weights[known.key] @ features(tens, known))
         return 0.5 * (1 + math.tanh(0.5 * z))
 
-    def last(self, tens: Sequence[float], known: Known) -> Decision:
-        """The word of a training of a length that was fixed before: of its last look alone."""
-        p = self.probability(tens[: LAST // TEN], known)
-        return Decision(word(p), "seen", p, TEN * min(len(tens), LAST // TEN), key=known.key)
+    def at(self, tens: Sequence[float], known: Known, length: int = LAST) -> Decision:
+        """The word of one look at a training that was to have this length."""
+        p, updates = self.probability(tens, known), TEN * len(tens)
+        found = word(p) if updates >= length or _stops(p, FIRM) else PROBABLE.get(word(p), word(p))
+        return Decision(found, "seen", p, updates, key=known.key)
 
     def decide(self, tens: Sequence[float], known: Known, *, lost: int | None = None) -> Decision:
         """The word of a training by its means of ten updates, the last of which may be of fewer where a number was
         `lost` in it, at that update."""
         found = at_once(known.forecast)
-        if found.firm and _stops(known.forecast, FIRM_AT_ONCE):
+        if stops(found):
             return found
         for count in range(FIRST // TEN, min(len(tens), LAST // TEN) + 1):
             if lost is not None and TEN * count >= lost:
                 break
-            p = self.probability(tens[:count], known)
-            found = Decision(word(p), "seen", p, TEN * count, key=known.key)
-            if _stops(p, FIRM):
+            found = self.at(tens[:count], known)
+            if stops(found):
                 return found
         return found if lost is None else Decision("fails", "seen", 0.0, lost, diverges=True)
 

@@ -1,8 +1,8 @@
 """The chain of a user's model, link by link, and what follows for its training.
 
 Whether it trains is a forecast (`forecast.py`), or what a training of it showed (`looks.py`), a word a depth. The links
-explain it: each has a number, the range that models have
-that train, and a word of its own. Three can fail, by `rules.py`. Four are shown beside models that train:
+explain it: each has a number, the range that models have that train, and a word of its own. Three can fail, by
+`rules.py`. Four are shown beside models that train:
 
     update    ‖ΔF‖/‖F‖ after the last update: how far the output is from where it began. It never fails: Pre-LN
               saturates as Post-LN does, and trains
@@ -86,11 +86,6 @@ class Verdict:
     def failing(self) -> list[str]:
         """The links that fail."""
         return [name for name, link in self.links.items() if link.verdict == "fail"]
-
-    @property
-    def broken(self) -> bool:
-        """Whether one of them fails for certain."""
-        return broken(self.links)
 
     @property
     def decision(self) -> Decision:
