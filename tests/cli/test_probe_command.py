@@ -92,7 +92,9 @@ def test_a_number_that_is_lost_before_any_update_is_a_verdict_with_a_page(tmp_pa
 
 @pytest.mark.slow
 def test_what_a_forecast_leaves_undecided_is_trained_on_until_it_is_decided(tmp_path):
-    body = json.loads(probe("alone", tmp_path, "--json", "--lr", "3e-3", depths="2", steps="16").stdout)
+    done = probe("alone", tmp_path, "--json", "--lr", "3e-3", depths="2", steps="16")
+    assert re.search(r"alone-2L-lr0.003-s0  .* training on\n(.*\n)*.*alone-2L-lr0.003-s0  probed", done.stderr)
+    body = json.loads(done.stdout)
     (one,) = body["depths"]
     assert (one["word"], one["basis"]) == ("trains", "seen") and 16 < one["updates"] < 300
     assert f"(seen, after {one['updates']} updates)" in body["answer"] and body["verdict"] == "trains"

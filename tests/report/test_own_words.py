@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import replace
+from dataclasses import asdict, replace
 from html import unescape
 
 import pytest
@@ -129,6 +129,8 @@ def test_what_a_probe_will_take_is_said_before():
     assert links.announced(3, 25.0, 120.0, quick=False) == (
         f"{begin}; training on where that does not decide: at most 2 min (--time)"
     )
+    probed = asdict(Decision("undecided", "forecast", 0.55, 16))
+    assert links.before_training(probed) == "undecided, forecast 0.55; training on"
 
 
 def test_changes_for_which_there_was_no_time_are_counted():

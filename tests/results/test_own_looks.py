@@ -26,7 +26,8 @@ from tests.results.test_own import DEPTHS, made
 LEVEL = 4.0
 LOSSES = st.lists(st.floats(-10, 20) | st.just(math.nan) | st.just(math.inf), min_size=1, max_size=30)
 KNOWN = st.builds(
-    Known, st.none() | st.floats(0, 1), st.floats(0.5, 8.0), st.none() | st.floats(0.0, 0.4)
+    lambda p, level, rest: Known(p, level, *rest), st.none() | st.floats(0, 1), st.floats(0.5, 8.0),
+    st.tuples(st.none() | st.floats(0.0, 0.4)) | st.just((None, True)),
 )  # fmt: skip
 
 

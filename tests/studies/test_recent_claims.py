@@ -47,39 +47,25 @@ def matched(method: str, loss: float) -> list[Any]:
 LONG = TrainConfig(steps=8000, lr=1e-3, warmup=0, max_tokens=4000)
 """As long as the papers' own comparisons of quality."""
 LINEAR, SQUARE = {"stream_half": 5.0**0.5, "stream": 3.0}, {"stream_half": 5.0, "stream": 10.0}
+PRE, STUCK = five("pre-ln"), five("post-ln", outcome="stuck")
 CASES = {
     "peri-linear": (five("peri-ln", **LINEAR), five("peri-ln", stream_half=3.0, stream=9.0)),
-    "sandwich-scale": (five("sandwich-ln", stream=3.0) + five("pre-ln"), five("sandwich-ln") + five("pre-ln")),
-    "reordered-spikes": (five("reordered-norm", spikes=1.5) + five("pre-ln"), five("reordered-norm") + five("pre-ln")),
+    "sandwich-scale": (five("sandwich-ln", stream=3.0) + PRE, five("sandwich-ln") + PRE),
+    "reordered-spikes": (five("reordered-norm", spikes=1.5) + PRE, five("reordered-norm") + PRE),
     "mix-even": (
-        five("mix-ln", gradient_spread=2.0) + five("pre-ln") + five("post-ln"),
-        five("mix-ln", gradient_spread=5.0) + five("pre-ln") + five("post-ln"),
+        five("mix-ln", gradient_spread=2.0) + PRE + five("post-ln"),
+        five("mix-ln", gradient_spread=5.0) + PRE + five("post-ln"),
     ),
-    "keel-trains": (
-        five("keel") + five("post-ln", outcome="stuck"),
-        five("keel", outcome="stuck") + five("post-ln", outcome="stuck"),
-    ),
-    "lns-deep": (
-        five("layernorm-scaling", cosine_deep=0.8) + five("pre-ln"),
-        five("layernorm-scaling") + five("pre-ln"),
-    ),
+    "keel-trains": (five("keel") + STUCK, five("keel", outcome="stuck") + STUCK),
+    "lns-deep": (five("layernorm-scaling", cosine_deep=0.8) + PRE, five("layernorm-scaling") + PRE),
     "dyt-matches": (matched("dyt", 5.0), matched("dyt", 5.5)),
     "derf-matches": (matched("derf", 5.0), matched("derf", 5.5)),
-    "gpas-smaller": (five("gpas", stream=3.0) + five("pre-ln"), five("gpas") + five("pre-ln")),
-    "gated-spikes": (five("gated-attention", spikes=1.5) + five("pre-ln"), five("gated-attention") + five("pre-ln")),
+    "gpas-smaller": (five("gpas", stream=3.0) + PRE, five("gpas") + PRE),
+    "gated-spikes": (five("gated-attention", spikes=1.5) + PRE, five("gated-attention") + PRE),
     "value-residual-loss": (matched("value-residual", 4.8), matched("value-residual", 5.0)),
-    "siamese-trains": (
-        five("siamesenorm") + five("post-ln", outcome="stuck"),
-        five("siamesenorm", outcome="stuck") + five("post-ln", outcome="stuck"),
-    ),
-    "attnres-bounded": (
-        five("attention-residuals", stream=1.5) + five("pre-ln"),
-        five("attention-residuals") + five("pre-ln"),
-    ),
-    "attnres-even": (
-        five("attention-residuals", gradient_spread=2.0) + five("pre-ln"),
-        five("attention-residuals") + five("pre-ln"),
-    ),
+    "siamese-trains": (five("siamesenorm") + STUCK, five("siamesenorm", outcome="stuck") + STUCK),
+    "attnres-bounded": (five("attention-residuals", stream=1.5) + PRE, five("attention-residuals") + PRE),
+    "attnres-even": (five("attention-residuals", gradient_spread=2.0) + PRE, five("attention-residuals") + PRE),
     "mhc-gain": (five("mhc"), five("mhc", mixing=3.0)),
     "hc-gain": (
         five("hyper-connections", mixing=300.0) + five("mhc"),
