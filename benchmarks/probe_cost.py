@@ -20,6 +20,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from subprocess import PIPE
 from typing import Any
 
 from stabkit.results.own.measured import RAMP
@@ -79,11 +80,10 @@ def beside_a_loop(rounds: int) -> None:
             with tempfile.TemporaryDirectory() as out:
                 words = [sys.executable, "-m", "stabkit", "probe", factory, *asked, "--out", out]
                 before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
-                with subprocess.Popen(
-                    words, cwd=HERE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-                ) as run:
+                with subprocess.Popen(words, cwd=HERE, stdout=PIPE, stderr=PIPE, text=True) as run:
                     assert run.stderr is not None and run.stdout is not None
-                    first = next(time.monotonic() - begin for line in run.stderr if line.startswith("[1/"))
+                    next(line for line in run.stderr if "; training on\n" in line or "[1/" in line)
+                    first = time.monotonic() - begin
                     document = json.loads(run.stdout.read())
                 after = resource.getrusage(resource.RUSAGE_CHILDREN)
             probe = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime

@@ -12,7 +12,7 @@ from typing import Any
 
 from rich.console import RenderableType
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from stabkit.cli import console
 from stabkit.errors import StabkitError
@@ -156,21 +156,21 @@ class Bars(Progress):
         self.jobs, self.done, self.quiet, self.above, self.names = jobs, 0, quiet, above, names
         self.drawn, self.bars = -math.inf, dict[str, TaskID]()
         self.paces, self.lined = dict[str, tuple[float, int]](), dict[str, float]()
-        columns = (
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=12),
-            TextColumn("{task.fields[note]}"),
-            TimeRemainingColumn(compact=True),
-            TextColumn("left"),
-        )
+        texts = "{task.description}", "{task.fields[note]}", "{task.fields[left]}"
+        name, note, left = (TextColumn(text) for text in texts)
         screen = console.err()
         live = not quiet and screen.file.isatty()
         self.lines = lines and not quiet and not live
+        columns = name, BarColumn(bar_width=12), note, left
         super().__init__(*columns, console=screen, transient=True, auto_refresh=False, disable=not live)
-        self.whole = self.add_task("all runs", total=max(seconds, 1e-9), note=f"0/{jobs}")
+        self.whole = self.add_task("all runs", total=max(seconds, 1e-9), note=f"0/{jobs}", left="")
 
     def get_renderables(self) -> Iterator[RenderableType]:
-        """What is above, and the bars."""
+        """What is above, and the bars; all runs together take no less than the longest of them."""
+        left = [own.time_remaining or 0.0 for own in self.tasks]
+        for own, seconds in zip(self.tasks, left, strict=True):
+            seconds = max(left) if own.id == self.whole else seconds
+            own.fields["left"] = f"{duration(seconds)} left" if seconds else ""
         if self.above is not None:
             yield self.above
         yield from super().get_renderables()
@@ -191,7 +191,7 @@ class Bars(Progress):
         elif not self.disable:
             job = event["id"]
             if job not in self.bars:
-                self.bars[job] = self.add_task(escape(self.names.get(job, job)), total=event["steps"], note="")
+                self.bars[job] = self.add_task(escape(self.names.get(job, job)), total=event["steps"], note="", left="")
             note = f"step {event['step']}, loss {_loss(event)}"
             self.update(self.bars[job], completed=event["step"], total=event["steps"], note=note)
             if (now := time.monotonic()) - self.drawn > self.DRAWN:
