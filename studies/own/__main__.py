@@ -25,7 +25,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m studies.own", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("command", choices=("train", "alarms", "fit", "cure", "judge", "count", "cured", "measure"))
+    parser.add_argument("command", choices=("train", "alarms", "fit", "cure", "judge", "count", "measure"))
     parser.add_argument("--data", type=Path, default=None, help="the folder of train.en.gz")
     parser.add_argument("--rows", type=Path, default=ROWS)
     parser.add_argument("--cures", type=Path, default=CURES)
@@ -35,9 +35,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--check", action="store_true", help="judge: compare the page, write nothing")
     parser.add_argument("--asked", action="store_true", help="judge: fail where a number that was asked for is missed")
-    parser.add_argument("--at-least", type=int, default=0, help="count, cured: so many rows")
     parser.add_argument("--judging", type=int, default=0, help="count: so many of them that judge")
-    parser.add_argument("--share", type=float, default=0.0, help="cured: so many of them train")
     asked = parser.parse_args(arguments)
     if asked.command in ("train", "cure", "measure") and asked.data is None:
         parser.error("--data DIR: the folder of train.en.gz")
@@ -58,19 +56,15 @@ def main(arguments: Sequence[str]) -> int:
     elif asked.command == "count":
         judges = sum(row.case.judge for row in rows)
         print(f"{len(rows) - judges} rows to choose on, {judges} that judge")
-        return int(len(rows) - judges < asked.at_least or judges < asked.judging)
-    elif asked.command == "cured":
-        named = [row for row in cured.read(asked.cures).values() if row.cure]
-        trains = sum(row.ends == "trains" for row in named)
-        print(f"{trains} of {len(named)} train with their change")
-        return int(len(named) < asked.at_least or trains < asked.share * len(named))
+        return int(judges < asked.judging)
     else:
-        text = page.page(rows, cured.read(asked.cures))
+        cures = cured.read(asked.cures)
+        text = page.page(rows, cures)
         if asked.check:
             return int(text != PAGE.read_text(encoding="utf-8"))
         if not asked.asked:
             PAGE.write_text(text, encoding="utf-8")
-        missed = [one.name for one in page.asked(judged(rows), judged(rows, trained=False)) if not one.holds]
+        missed = [one.name for one in page.asked(judged(rows), judged(rows, trained=False), cures) if not one.holds]
         print(f"{PAGE}: {'missed: ' + ', '.join(missed) if missed else 'all that was asked holds'}")
         return int(asked.asked and bool(missed))
     return 0

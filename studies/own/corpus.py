@@ -147,7 +147,7 @@ def run(path: Path, data: Path, minutes: float, keep: Path | None, workers: int 
     """Train what has no row, as long as the minutes last."""
     rows = read(path)
     wanted = [case for case in cases() if case.number not in rows and case.number >= first]
-    wanted.sort(key=lambda case: case.optimizer == "muon" and case.shape.width > 64)  # hours, where bfloat16 is slow
+    wanted.sort(key=lambda case: case.slow)
     begin = time.monotonic()
     left = iter(wanted)
     with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:

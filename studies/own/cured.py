@@ -20,7 +20,7 @@ from typing import Any
 from stabkit.results.own.measured import UPDATES
 from studies.own.corpus import CorpusRow
 from studies.own.design import cases
-from studies.own.judge import judged
+from studies.own.judge import Counted, judged
 
 COLUMNS = ("number", "case", "word", "cure", "ends", "held_out", "tried")
 CHANGES_TRIED = 8
@@ -44,9 +44,8 @@ class CuredRow:
     """{change: (word, basis)}; JSON in the file."""
 
 
-def candidates(rows: Sequence[CorpusRow]) -> list[tuple[CorpusRow, str]]:
-    """(row, word) of the judging part's models that fail, where the command says that they do or probably do."""
-    counted = judged(rows)
+def candidates(counted: Counted) -> list[tuple[CorpusRow, str]]:
+    """(row, word) of models that fail, where the command says that they do or probably do."""
     both = zip(counted.rows, counted.words, strict=True)
     return [(row, word) for row, word in both if row.fails and word in ("fails", "probably fails")]
 
@@ -82,7 +81,8 @@ def write(path: Path, rows: Mapping[int, CuredRow]) -> None:
 def run(path: Path, rows: Sequence[CorpusRow], data: Path, minutes: float, workers: int = 2) -> None:
     """Try what has no row, as long as the minutes last."""
     done = read(path)
-    left = iter([one for one in candidates(rows) if one[0].case.number not in done])
+    wanted = [one for one in candidates(judged(rows)) if one[0].case.number not in done]
+    left = iter(sorted(wanted, key=lambda one: one[0].case.slow))
     begin = time.monotonic()
     with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
         waiting: set[Future[CuredRow]] = set()

@@ -55,6 +55,11 @@ class Case:
     seed: int
 
     @property
+    def slow(self) -> bool:
+        """Whether its training takes hours where bfloat16 is slow."""
+        return self.optimizer == "muon" and self.shape.width > 64
+
+    @property
     def judge(self) -> bool:
         """Whether it is of those that nothing is chosen on."""
         return self.number >= JUDGES
