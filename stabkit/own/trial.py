@@ -132,10 +132,8 @@ def updated(made: BuiltModel, steps: int, tell: Callable[[int, float], None]) ->
         except TOO_LARGE as error:
             if step == 1 or not _of_numbers(error, losses[0], losses[-1], before, _size(made)):
                 raise
-            return [
-                *losses[: step - 1],
-                math.nan,
-            ], f"update {step} raised {one_line(error)}: its loss counts as not finite"
+            note = f"update {step} raised {one_line(error)}: its loss counts as not finite"
+            return [*losses[: step - 1], math.nan], note
         made.schedule.step()
         tell(step, losses[-1])
     return losses, ""

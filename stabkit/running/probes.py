@@ -25,7 +25,7 @@ from stabkit.results.own.measured import UPDATES
 from stabkit.running import plan
 from stabkit.running.executors.base import Lost, Tell
 from stabkit.running.plan import CommandAttempts, Done, Map, Work
-from stabkit.storage.jobs import Job
+from stabkit.storage.jobs import Event, Job
 from stabkit.storage.probed import PROBE
 from stabkit.storage.shelf import Shelf
 
@@ -197,22 +197,33 @@ def changed(found: Judged, request: ProbeRequest, execute: Map, until: float, pr
     place = deepest.depth, found.worst.lr, deepest.seed
     at = next(cell for cell in found.cells if (cell.facts.depth, cell.facts.lr, cell.seed) == place)
     keys = first_tried(found.worst, [at])
+    if time.time() > until:
+        return replace(found, untried=len(keys), time=request.time)
     asked = replace(request, depths=(at.facts.depth,), seeds=(at.seed,), lrs=(at.facts.lr,), changes=("", *keys))
     specs = {spec.name: spec for spec in asked.specs()}
     jobs = [asked.job(spec, "always" if not spec.change else "passing", until) for spec in specs.values()]
     waiting, cells = dict.fromkeys(asked.changes), dict[str, ModelCell]()
     shelf, attempts = Shelf(PROBE, request.out), CommandAttempts("error", "died", "timeout")
+    training = set[str]()  # these end by themselves when the time is over, with what was seen so far
     with probing(len(jobs)) as (tell, ended):
+
+        def heard(event: Event) -> None:
+            if event.get("steps", 0) > UPDATES:
+                training.add(event["id"])
+            tell(event)
+
         patience = max(until - time.time(), 0.0)
-        with closing(plan.settled(jobs, execute, tell, attempts, patience=patience)) as answers:
+        with closing(plan.settled(jobs, execute, heard, attempts, patience=patience)) as answers:
             for job, answer in answers:
+                training.discard(job["id"])
                 ending = answer if isinstance(answer, Lost) else _read(shelf, answer)
                 ended(specs[job["id"]], ending)
                 waiting.pop(job["change"], None)
                 if isinstance(ending, ProbedCell):
                     cells[job["change"]] = ending.cell
                 stored = isinstance(ending, ProbedCell) and ending.reused  # costs nothing, and is shown again
-                if _enough(asked.changes, waiting, cells) or (time.time() > until and not stored):
+                over = time.time() > until and not stored and not training
+                if over or _enough(asked.changes, waiting, cells):
                     break
     tried = list(itertools.takewhile(lambda key: key not in waiting, keys)) if "" not in waiting else keys
     all_ = [cure(cells[key], cells.get("")) for key in tried if key in cells]
@@ -221,7 +232,7 @@ def changed(found: Judged, request: ProbeRequest, execute: Map, until: float, pr
     shown = ("", *(one.change for one in cures))
     beside = tuple((key, cells[key]) for key in shown if key in cells and "trained" in cells[key].records)
     left = 0 if sum(_trains(one) for one in cures) >= ENOUGH else len([key for key in waiting if key])
-    return replace(found, cures=cures, untried=left, beside=beside)
+    return replace(found, cures=cures, untried=left, time=request.time, beside=beside)
 
 
 def _enough(keys: Sequence[str], waiting: Collection[str], cells: Mapping[str, ModelCell]) -> bool:

@@ -100,10 +100,10 @@ def _mended(judged: Judged) -> str:
         return f"{tried} it train{left}" if many else left.removeprefix("; ")
     if cure.basis == "forecast" or cure.loss is None:
         said = f"by its forecast alone ({probability(cure.probability or 0.0)})"
-        return f"with {cure.label} it trains, {said}: {cure.marked}{left}"
+        return f"with {cure.label} it {cure.word}, {said}: {cure.marked}{left}"
     beside = f", {_number(cure.without)} without" if cure.without is not None else ""
     loss = f"the loss is {cure.loss:.3g} after {updates(cure.updates)}{beside}"
-    return f"with {cure.label} it trains, {loss}: {cure.marked}"
+    return f"with {cure.label} it {cure.word}, {loss}: {cure.marked}"
 
 
 TRAINING = ("rate", "warmup", "clip")
@@ -117,9 +117,9 @@ def _first(judged: Judged) -> str:
 
 
 def untried(judged: Judged) -> str:
-    """`for 4 more changes there was no time (--time)`."""
+    """`for 4 more changes there was no time: --time 240 tries more`."""
     more = f"{judged.untried} {'more ' * bool(judged.cures)}change{'s' * (judged.untried != 1)}"
-    return f"for {more} there was no time (--time)"
+    return f"for {more} there was no time: --time {2 * judged.time:g} tries more"
 
 
 def following(judged: Judged, factory: str) -> str:
@@ -129,7 +129,8 @@ def following(judged: Judged, factory: str) -> str:
         return judged.cure.code
     if ONE_BATCH in worst.forecast.axes:
         return "return (model, loss) from the factory, with a new batch at each step in loss(model, step); probe again"
-    if worst.word in ("fails", "undecided") and len(judged.verdicts) == 1:
+    alike = len({own.decision.word for own in worst.depths}) == len(judged.verdicts) == 1 and judged.mendable
+    if alike or (worst.word == "undecided" and len(judged.verdicts) == 1):
         given = f" --depths {','.join(map(str, depths))}" if depths else ""
         return f"stabkit probe {factory}{given} --lr 1e-4,3e-4,1e-3  # does the rate break it, or the depth?"
     return "watch = stabkit.watch(model, optimizer) before your loop, watch.close() after it"
@@ -211,7 +212,7 @@ def in_short(judged: Judged) -> str:
         return fitting(f"{who} {said}{on}.", f"It {said}{on}.", f"It {said}.")
     seen = cure.loss is not None and cure.without is not None
     both = f" ({cure.loss:.3g}, {_number(cure.without)} without)" if seen else ""
-    it, fixed = f"{who} {said}", f"; with {cure.label} it trains"
+    it, fixed = f"{who} {said}", f"; with {cure.label} it {cure.word}"
     return fitting(f"{it}{on}{fixed}{both}.", f"{it}{fixed}{both}.", f"{it}{fixed}.", f"It {said}{fixed}.")
 
 
@@ -261,7 +262,7 @@ def why(verdict: Verdict) -> str:
     if scores.healthy is not None and scores.healthy.percent < LITTLE:
         lower = f"lower than in {100 - scores.healthy.percent:.0f} % of models that train"
         return f"no link is unusual; the weakest: {chain.why(scores)}, {lower}"
-    return "each link alone is as in models that train"
+    return "each link alone is as in models that train" if scores.healthy is not None else ""
 
 
 def beside(healthy: Healthy) -> bool:

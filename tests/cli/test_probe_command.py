@@ -87,10 +87,12 @@ def test_a_number_that_is_lost_before_any_update_is_a_verdict_with_a_page(tmp_pa
     done = probe("lost_at_once", tmp_path, depths="2,4", steps="16")
     said = " ".join(done.stdout.split())
     assert done.returncode == 7 and "4 layers: seen, diverges before any update" in said, done.stderr
+    assert "step 0, parameter head.weight (6400 of 6400 numbers)" in said and "overflows" not in said
     assert "Loss: a number was lost before any update" in next((tmp_path / "reports").iterdir()).read_text()
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("workers")
 def test_what_a_forecast_leaves_undecided_is_trained_on_until_it_is_decided(tmp_path):
     done = probe("alone", tmp_path, "--json", "--lr", "3e-3", depths="2", steps="16")
     assert re.search(r"alone-2L-lr0.003-s0  .* training on\n(.*\n)*.*alone-2L-lr0.003-s0  probed", done.stderr)

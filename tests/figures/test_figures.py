@@ -179,11 +179,7 @@ def test_ln_input_is_a_mean_over_the_sub_layers_of_its_origin() -> None:
 
 def test_branch_ratio_draws_the_first_and_the_last_reading_of_every_sub_layer() -> None:
     own = facts(measured(), "Post-LN", "1L encoder", "trains")
-    check(
-        BRANCH_RATIO.select([measured()]),
-        BRANCH_RATIO.columns,
-        [[*own, 1, 0.5, 0.7], [*own, 2, 1.0, 2.0]],
-    )
+    check(BRANCH_RATIO.select([measured()]), BRANCH_RATIO.columns, [[*own, 1, 0.5, 0.7], [*own, 2, 1.0, 2.0]])
 
 
 def test_the_ablation_puts_each_scaled_run_on_its_axis_and_the_method_itself_on_both() -> None:
@@ -254,21 +250,13 @@ def test_table_11_is_the_method_beside_itself_without_one_part_a_panel_a_setting
 
 def test_validation_loss_draws_every_reading_beside_the_unigram_loss() -> None:
     own = facts(measured(), "Post-LN", "1L encoder", "trains")
-    check(
-        VALIDATION_LOSS.select([measured()]),
-        VALIDATION_LOSS.columns,
-        [[*own, 6.0, 0, 8.0], [*own, 6.0, 250, 5.5]],
-    )
+    check(VALIDATION_LOSS.select([measured()]), VALIDATION_LOSS.columns, [[*own, 6.0, 0, 8.0], [*own, 6.0, 250, 5.5]])
 
 
 def test_gradients_before_training_are_those_of_step_0() -> None:
     sound, _ = known_store()
     own = facts(sound, "DeepNorm", "2L-3L")
-    check(
-        GRAD_START.select([sound]),
-        GRAD_START.columns,
-        [[*own, layer, 9.0] for layer in (1, 2, 3)],
-    )
+    check(GRAD_START.select([sound]), GRAD_START.columns, [[*own, layer, 9.0] for layer in (1, 2, 3)])
 
 
 def test_the_last_layers_gradient_is_read_at_step_0_and_over_the_window_without_warm_up() -> None:
@@ -405,10 +393,7 @@ def stores() -> dict[str, list[Run]]:
     )
     all_nan = run(
         spec("post-ln", 1),
-        {
-            "update": table([0], {"state": [math.nan]}),
-            "grad_norm": table([0], {"decoder.1": [math.nan]}),
-        },
+        {"update": table([0], {"state": [math.nan]}), "grad_norm": table([0], {"decoder.1": [math.nan]})},
         "diverged",
     )
     empty = run(spec("post-ln", 3), {"update": table([], {"state": []}), "grad_norm": table([], {"decoder.1": []})})

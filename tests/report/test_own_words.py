@@ -113,7 +113,9 @@ RATE_3 = replace(CLIP, change="rate/3", label="a third of the rate", word="train
          "(1.31, diverged without)."),
         ((replace(CLIP, word="trains", probability=0.95),),
          "With clipping it trains, by its forecast alone (0.95): `clip()`.", "with clipping it trains."),
-        ((CLIP,), "The change tried does not make it train.", "b fails at 24 layers (forecast 0.04)."),
+        ((CLIP,), "With clipping it probably trains, by its forecast alone (0.88): `clip()`.", "it probably trains."),
+        ((replace(CLIP, word="fails"),), "The change tried does not make it train.",
+         "b fails at 24 layers (forecast 0.04)."),
     ],
 )  # fmt: skip
 def test_a_change_that_was_seen_to_mend_it_is_named_with_both_losses_and_comes_next(cures, said, short):
@@ -134,9 +136,11 @@ def test_what_a_probe_will_take_is_said_before():
 
 
 def test_changes_for_which_there_was_no_time_are_counted():
-    assert links.answer(replace(judged(0.04), untried=7)).endswith("For 7 changes there was no time (--time).")
-    assert links.answer(replace(judged(0.04, (CLIP, CLIP)), untried=1)).endswith(
-        "None of 2 changes tried makes it train; for 1 more change there was no time (--time)."
+    assert links.answer(replace(judged(0.04), untried=7, time=120.0)).endswith(
+        "For 7 changes there was no time: --time 240 tries more."
+    )
+    assert links.answer(replace(judged(0.04, 2 * (replace(CLIP, word="fails"),)), untried=1, time=9.0)).endswith(
+        "None of 2 changes tried makes it train; for 1 more change there was no time: --time 18 tries more."
     )
 
 

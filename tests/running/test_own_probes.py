@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from itertools import chain, repeat
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -28,7 +29,7 @@ REQUEST = ProbeRequest(
 
 @contextmanager
 def probing(count):
-    yield None, lambda spec, ending: None
+    yield (lambda event: None), (lambda spec, ending: None)
 
 
 @pytest.mark.parametrize(
@@ -57,15 +58,18 @@ def test_further_seeds_are_probed_only_where_the_word_of_the_first_is_not_firm(m
     assert len(done.results) == 2 + len(asked) and set(trained) == {"no" if quick else "undecided"}
 
 
-def changes(monkeypatch, says, *, until=4e9):
+def changes(monkeypatch, says, *, ends=(0, 0, 0), reused=False, training=()):
     """(keys of those that are shown, how many were left, {change: which are trained}); `says`: what comes back, in this
-    order, {change: (word, basis)}, None of one that does not apply; "" is the model as it is."""
-    trained = {}
+    order, {change: (word, basis)}, None of one that does not apply; "" is the model as it is. The time is over where
+    `ends`, of every look at the clock the last for all others, is 1; these are in `training` then."""
+    trained, clock = {}, chain(ends, repeat(ends[-1]))
 
     def settled(jobs, execute, tell, attempts, *, patience):
         by = {job["change"]: job for job in jobs}
         trained.update({key: job["train"] for key, job in by.items()})
         assert {(job["depth"], job["seed"]) for job in jobs} == {(8, 1)}, "the deepest, of the seed that speaks"
+        for key in training:
+            tell({"id": by[key]["id"], "step": 20, "steps": 150, "loss": 1.0})
         return (answer for answer in [(by[key], json.dumps({"key": key})) for key in says])
 
     def read(shelf, answer):
@@ -73,7 +77,7 @@ def changes(monkeypatch, says, *, until=4e9):
         own = made(8, 0)
         if says[key] is None:
             return Lost("error", "does not apply to this model")
-        return ProbedCell(replace(own, facts=replace(own.facts, change=key)), reused=until == 0.0)
+        return ProbedCell(replace(own, facts=replace(own.facts, change=key)), reused=reused)
 
     def cure(cell, without=None):
         word, basis = says[cell.facts.change]
@@ -83,8 +87,9 @@ def changes(monkeypatch, says, *, until=4e9):
     monkeypatch.setattr(probes, "closing", nullcontext)
     monkeypatch.setattr(probes, "_read", read)
     monkeypatch.setattr(probes, "cure", cure)
+    monkeypatch.setattr(probes, "time", SimpleNamespace(time=lambda: next(clock)))
     cells = [made(4, 0), made(8, 0), made(8, 1, broke=Broke(step=3, where="the loss"))]
-    found = probes.changed(Judged(cells, [verdict(cells)]), replace(REQUEST, lrs=(0.0,)), None, until, probing)
+    found = probes.changed(Judged(cells, [verdict(cells)]), replace(REQUEST, lrs=(0.0,)), None, 0.5, probing)
     return [one.change for one in found.cures], found.untried, trained
 
 
@@ -104,4 +109,8 @@ def test_what_there_was_no_time_for_is_counted_and_what_is_stored_is_shown(monke
     says = {"": NOT, **dict.fromkeys(ORDER[:4], NOT)}
     keys, left, _ = changes(monkeypatch, says)
     assert keys == ORDER[:4] and left == len(ORDER) - 4
-    assert changes(monkeypatch, says, until=0.0)[0] == ORDER[:4], "stored ones cost nothing"
+    over = {"ends": (0, 0, 1)}
+    assert changes(monkeypatch, says, **over, reused=True)[0] == ORDER[:4], "stored ones cost nothing"
+    assert changes(monkeypatch, says, **over)[:2] == ([], len(ORDER)), "the model as it is came back after its end"
+    assert changes(monkeypatch, says, **over, training=("", *ORDER[:2]))[0] == ORDER[:2], "they end by themselves"
+    assert changes(monkeypatch, says, ends=(1,))[1:] == (len(ORDER), {}), "nothing is begun"

@@ -69,7 +69,7 @@ def write(result: ProbeResult, path: Path) -> None:
         write_file(path, (json.dumps(_now(result).to_json(), indent=1) + "\n").encode())
     except OSError as error:
         raise UsageError(f"--baseline {path} cannot be written: {error.strerror}") from error
-    weak = "" if (word := result.judged.worst.word) == "trains" else f"; it is {word}, so it guards against less"
+    weak = "" if (word := result.judged.worst.word) == "trains" else f"; what is `{word}` guards against less"
     console.note(f"baseline: {path} written{weak}; commit it")
 
 

@@ -272,6 +272,10 @@ class _Training:
         gone = lost(recorder.tables(), step, absent(squares, self.groups))
         if gone is None:
             return None
+        for name, own in self.made.model.named_parameters() if not step else ():
+            if bad := int((~own.isfinite()).sum()):
+                detail = f"{bad} of {own.numel()} numbers"
+                return Broke(step=0, where=f"parameter {name}", detail=detail, parameter=True)
         probe, site = gone
         gradients = int((~squares.isfinite()).sum())
         parts = [

@@ -21,17 +21,7 @@ import numpy as np
 from stabkit import methods
 from stabkit.methods import blocks
 from stabkit.results.forecast.links import FITTED, RunSetting
-from stabkit.results.forecast.logistic import (
-    Array,
-    Logistic,
-    Region,
-    Word,
-    contents,
-    foreign,
-    numbers,
-    unsealed,
-    word,
-)
+from stabkit.results.forecast.logistic import Array, Logistic, Region, Word, contents, foreign, numbers, unsealed, word
 from stabkit.results.forecast.measured import measure
 from stabkit.results.records import Records
 from stabkit.spec import ModelConfig, RunSpec

@@ -57,6 +57,8 @@ class Broke:
     """`stream of decoder.5.ffn`."""
     detail: str = ""
     """How much of it: `1 of 8 rows; the loss is 4.61; 27 of 29 gradients are not finite`."""
+    parameter: bool = False
+    """Whether it is one of the model's as it was made: nothing that follows overflows."""
 
     def __str__(self) -> str:
         return f"step {self.step}, {self.where}" + (f" ({self.detail})" if self.detail else "")
@@ -148,8 +150,9 @@ class Facts:
         """Fields that have their default are left out: what 1.0.0 stored, which lacks them, is written as it was."""
         body = asdict(self)
         plain = {own.name: own.default for own in fields(self) if own.default is not MISSING}
-        if body["broke"] is not None and not self.broke.detail:  # type: ignore[union-attr]
-            del body["broke"]["detail"]
+        for name in ("detail", "parameter") if body["broke"] is not None else ():
+            if not body["broke"][name]:
+                del body["broke"][name]
         for own in body["sublayers"]:
             if not own["module"]:
                 del own["module"]

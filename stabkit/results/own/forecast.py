@@ -58,12 +58,7 @@ FIRST_LOSS_RANGE = 0.6, 1.5
 nothing yet lies between (0.85 to 1.16 in the corpus)."""
 LOST = 0.0
 """The probability of what is no number any more."""
-USUAL = {
-    **dict.fromkeys(("Adam", "AdamW", "NAdam", "RAdam"), 1e-3),
-    "SGD": 0.1,
-    "Lion": 1e-4,
-    "Muon": 0.02,
-}
+USUAL = {**dict.fromkeys(("Adam", "AdamW", "NAdam", "RAdam"), 1e-3), "SGD": 0.1, "Lion": 1e-4, "Muon": 0.02}
 """{optimiser: the rate that it is used at on models of this size}; of several the first counts. SGD's is with a
 momentum of 0.9."""
 
@@ -258,11 +253,7 @@ def forecast(cells: Sequence[ModelCell], coefficients: OwnCoefficients | None = 
     beyond = tuple(dict.fromkeys(axis for p, axes in each for axis in axes))
     p = None if beyond else min(p for p, _ in each if p is not None)
     return OwnForecast(
-        probability=p,
-        depth=cells[0].facts.depth,
-        axes=beyond,
-        warmup=cells[0].facts.warmup,
-        corpus=by.corpus,
+        probability=p, depth=cells[0].facts.depth, axes=beyond, warmup=cells[0].facts.warmup, corpus=by.corpus
     )
 
 

@@ -22,7 +22,9 @@ class Judged:
     cures: tuple[Cure, ...] = ()
     """In the order in which they were tried."""
     untried: int = 0
-    """Changes for which there was no time."""
+    """Changes for which there was no time …"""
+    time: float = 0.0
+    """… in so many seconds."""
     beside: tuple[tuple[str, ModelCell], ...] = ()
     """(change, "" for none; what was recorded) of the trainings that were made side by side."""
 
@@ -37,9 +39,9 @@ class Judged:
 
     @property
     def cure(self) -> Cure | None:
-        """The first change with which it was seen to train, else the first with which it is forecast to."""
-        named = [own for own in self.cures if own.word == "trains"]
-        return next((own for own in named if own.basis == "seen"), named[0] if named else None)
+        """The first with which it trains, or probably does; what was seen to comes before what a forecast says."""
+        named = [own for own in self.cures if own.word in ("trains", "probably trains")]
+        return min(named, key=lambda own: (own.basis != "seen", WORDS.index(own.word)), default=None)
 
     @property
     def worst(self) -> Verdict:

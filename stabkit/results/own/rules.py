@@ -269,7 +269,8 @@ def _stream_of(stack: str, shown: str, cells: Sequence[CellNumbers], limits: Lim
     rows, fit = evidence(values), depth_fit(values)
     level = rows[-1].value
     last = [cell.stacks[stack] for cell in deepest(having)]
-    room = min((own.room for own in last), default=math.nan)
+    wrong = any(cell.broke is not None and cell.broke.parameter for cell in having)
+    room = math.nan if wrong else min((own.room for own in last), default=math.nan)
     dilution = min(own.dilution for own in last)
 
     def found(word: LinkWord, key: StreamGround, limit: float = limits.stream, certain: bool = True) -> LinkVerdict:
