@@ -60,7 +60,6 @@ class Part:
 
 CASES = {
     "424": ("4,8,16", 4),  # Post-LN
-    "456": ("8,16,32", 1),  # ReZero
     "475": ("8,16,32", 0),  # no norms, scaled branches
 }
 """{case of the corpus that failed in training: (depths, its seed)}; of the judging part, which no fit has seen."""

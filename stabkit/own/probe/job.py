@@ -95,7 +95,7 @@ def _probed(
         recorded = loop.record(made, job["steps"], job["blocks"], reporter(job, tell), ramped=job["ramped"])
         result = loop.cell(made, recorded, **asked(job, "factory", "depth", "lr", "seed", "steps", "change"))
         if goes_on(job["train"], result):
-            if not job["change"] and time.time() < job["until"]:
+            if job["train"] == "undecided" and time.time() < job["until"]:
                 tell({"id": job["id"], "decision": asdict(decided(result))})
             updates = SIDE_BY_SIDE * (job["train"] in ("passing", "always"))
             told = reporter({**job, "steps": updates or looks.LAST}, tell)
