@@ -153,7 +153,9 @@ def _words(counted: Counted, quick: Counted, rows: Sequence[CorpusRow], cured: M
     yield (
         f"{len(lost)} of the {counted.failing} failures had begun to learn (a training loss below {LEARNT:g} of the "
         f"level within the first hundred updates) and lost it later. Of the {len(wrong)} wrong `trains` "
-        f"{sum(map(late, wrong))} are of these: a training that was stopped as learning is not seen to break."
+        f"{sum(map(late, wrong))} are of these: a training that was stopped as learning is not seen to break. A "
+        f"decision takes {counted.where(lambda row: row.fails).updates:g} updates in the median of what fails, "
+        f"{counted.where(lambda row: not row.fails).updates:g} of what trains; longest where a task is learnt late."
     )
     yield ""
     yield "The forecast alone, said and true, in five bins:"
@@ -246,7 +248,7 @@ def _groups(rows: Sequence[CorpusRow]) -> Iterator[str]:
     yield ""
     yield (
         "For each group the fit is made again on the fitting part without it, and judged on the judging part's models "
-        "of that group. The numbers that it is made of were chosen with all groups there."
+        "of that group; the area is the forecast's. The numbers that it is made of were chosen with all groups there."
     )
     yield ""
     table = []
@@ -256,9 +258,9 @@ def _groups(rows: Sequence[CorpusRow]) -> Iterator[str]:
         good, trains = one.counted.right("trains")
         given = f"{area:.2f} ({low:.2f} to {high:.2f})" if not math.isnan(area) else "–"
         table.append((one.axis, one.group, len(one.counted.rows), one.counted.failing, given, one.counted.decided,
-                      f"{right} of {told}", f"{good} of {trains}"))  # fmt: skip
+                      f"{one.counted.updates:g}", f"{right} of {told}", f"{good} of {trains}"))  # fmt: skip
     yield from _table(
-        ("held out", "group", "models", "fail", "area of the forecast", "decided", "`fails` right", "`trains` right"),
+        ("held out", "group", "models", "fail", "area", "decided", "after, median", "`fails` right", "`trains` right"),
         table,
     )
 
