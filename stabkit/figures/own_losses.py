@@ -33,7 +33,8 @@ def _lines(source: Judged) -> Iterator[tuple[str, str, ModelCell]]:
         cells = [cell for cell in source.cells if (cell.facts.depth, cell.facts.lr) == (own.depth, source.worst.lr)]
         cell = longer.get(own.depth or 0) or next(cell for cell in cells if cell.seed == own.seed)
         yield f"{own.depth}L" if own.depth else "as it is", DEPTH, cell
-    seen = [key for one in source.cures if one.loss is not None for key in (one.change,) if one.word == "trains"]
+    good = [one for one in source.cures if one.word in ("trains", "probably trains")]
+    seen = [one.change for one in good if one.loss is not None]
     for key, cell in source.beside:
         if key in seen[:CHANGES]:
             yield key, CHANGE, cell
@@ -88,18 +89,24 @@ def _title(source: Judged) -> str:
         return "Loss: a number was lost before any update"
     name = str(own["run"].iloc[-1])
     rows = own[own["run"] == name]
-    said = f"Loss: {short(float(rows['value'].iloc[-1]), 3)} at {name} after {updates(len(rows))}"
     change = frame[frame["kind"] == CHANGE]
     if change.empty:
-        return said
+        return f"Loss: {_value(rows)} at {name} after {updates(len(rows))}"
     first = str(change["run"].iloc[0])
-    with_it = float(change[change["run"] == first]["value"].iloc[-1])
-    return f"{said}, {short(with_it, 3)} with {BY_KEY[first].label}"
+    with_it = change[change["run"] == first]
+    both = min(len(rows), len(with_it))
+    said = f"Loss: {_value(rows[:both])} at {name} after {updates(both)}"
+    return f"{said}, {_value(with_it[:both])} with {BY_KEY[first].label}"
+
+
+def _value(rows: pd.DataFrame) -> str:
+    last = float(rows["value"].iloc[-1])
+    return short(last, 3) if np.isfinite(last) else "diverged"
 
 
 def _alt(frame: pd.DataFrame) -> str:
     parts = [
-        f"{name} ends at {short(float(rows['value'].iloc[-1]), 3)} after {updates(int(rows['x'].max()))}"
+        f"{name} ends at {_value(rows)} after {updates(int(rows['x'].max()))}"
         for name, rows in frame[frame["kind"].isin((DEPTH, CHANGE))].groupby("run", sort=False)
     ]
     return f"Training loss against updates: {'; '.join(parts)}."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -97,6 +98,8 @@ def test_the_losses_are_means_of_ten_of_every_depth_and_of_changes_that_were_see
         "all is learnt": (60, 0.5),
     }
     assert LOSSES.title(found) == "Loss: 3.00 at 6L after 60 updates, 1.00 with a third of the rate"
+    shorter = replace(found, beside=(("", trained(math.nan, 40, depth=6)), *beside[1:]))
+    assert LOSSES.title(shorter) == "Loss: diverged at 6L after 40 updates, 1.00 with a third of the rate"
     assert frame[frame["run"] == "6L"]["value"].iloc[0] == pytest.approx(cells[1].records["loss"].at("train")[0])
 
 
