@@ -35,10 +35,10 @@ block "a healthy Pre-LN of 24 layers gets a firm word" asked "d['verdict'] == 't
 block "  … within 45 s" holds "d['seconds'] <= 45"
 block "what probably trains is offered no change" says 'if it stalls' stab probe $model:pre_ln --depths 24 --quick --out p
 block "--strict ends with 8 unless it trains" ends 8 stab probe $model:pre_ln --depths 24 --quick --strict --out p
-block "a regression gets a word" asked "d['verdict'] in $words" $model:vector --depths 2,4
+block "a regression gets a word" asked "d['verdict'] in $words" studies.own.factories:case_736 --depths 4,6
 block "the rule's error is counted by the command's own function" "$bin/python" -m studies.own judge --check
 block "what was asked of it holds, on judging rows and new cases" "$bin/python" -m studies.own judge --asked
 block "  … of which there are 150 more" "$bin/python" -m studies.own count --judging 313
 block "a watch says the probability once where it is firm" "$bin/python" -m pytest -q -m "not long" "$root/tests/own/test_watch.py" -k firm
-block "baselines of 1.1.0 are read, or refused in one line" "$bin/python" -m pytest -q "$root/tests/cli/test_gate.py" -k older
+block "baselines of 1.1.0 are read, or refused in one line" "$bin/python" -m pytest -q "$root/tests/cli/test_gate.py" -k as_it_was_written -m "not long"
 exit $failed
