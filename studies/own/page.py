@@ -48,7 +48,8 @@ def asked(counted: Counted, quick: Counted, cured: Mapping[int, CuredRow]) -> li
     """What the command is to reach on the judging part: with trainings, by its forecast alone, and with changes. A
     failure that is not told to be one gets no change."""
     named = [row for row in cured.values() if row.cure]
-    untold = counted.failing - len(candidates(counted))
+    so_far = counted.where(lambda row: row.case.number <= max(cured, default=0))
+    untold = so_far.failing - len(candidates(so_far))
     right, told = counted.right("fails")
     good, trains = counted.right("trains")
     firm, within = counted.within
