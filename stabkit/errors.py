@@ -8,7 +8,7 @@
     ├── RecipeViolated     6   an audited model is not what its recipe says
     │   └── ContractBroken 6   a method that was checked does not keep what every method keeps
     ├── Unstable           7   a probed model fails, or is worse than its baseline; a best rate drifts
-    └── Undecided          8   what a probe says of a model is open, or it is unlike all that were tried (--strict)
+    └── Undecided          8   a probed model does not train for sure (--strict)
     Interrupted        128+n   ended by signal n: a BaseException, as KeyboardInterrupt is, so that no code that looks
                                for faults takes it for one
 
@@ -76,7 +76,7 @@ class Unstable(StabkitError):
 
 
 class Undecided(StabkitError):
-    """Whether a user's model trains is open, or it is unlike every model that was tried; raised only where asked."""
+    """A user's model is not said to train, nor to fail; raised only where asked."""
 
     exit_code = 8
 

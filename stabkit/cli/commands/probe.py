@@ -47,7 +47,7 @@ def probe(invocation: Invocation) -> None:
     if held is not None:
         if held.worse and not invocation.flag("no_fail"):
             cure = result.judged.cure
-            mended = f"it trains with {cure.label}, `{cure.code}`; " if cure else ""
+            mended = f"it {cure.word} with {cure.label}, `{cure.code}`; " if cure else ""
             ends = Unstable(f"{held.sentence}; {mended}revert the change, or accept it with --update-baseline")
         else:
             ends = None if isinstance(ends, Unstable) else ends  # it was so before

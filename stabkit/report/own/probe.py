@@ -58,7 +58,7 @@ def render(judged: Judged, done: Done[ProbeSpec, ModelCell], command: str) -> st
         several=len(judged.verdicts) > 1,
         names=NAMES,
         cures=cures(judged),
-        fixed=judged.cure is not None,
+        fixed=judged.cure is not None and judged.cure.word == "trains",
         untried=judged.untried,
         updates=max(cell.facts.steps for cell in judged.cells),
         deepest=worst.forecast.depth,
