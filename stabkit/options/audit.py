@@ -15,12 +15,15 @@ from stabkit.own import factory
 from stabkit.own.audit import Audit
 from stabkit.own.probe import built_model
 
+DEPTH = 6
+"""Of a factory that needs one, where none is given."""
+
 
 def audit(factory: str, method: str | None, depths: Any, arch: str | None) -> Audit:
     """The factory's model compared with the recipe; raises UsageError that names the option."""
     recipe = methods.build(*methods.parse(method)) if method else None
     n, m = depth(depths, arch or "encoder-decoder") if depths else (None, None)
-    module, inputs = model(factory, n or m)
+    module, inputs = model(factory, n or m or DEPTH)
     if depths and not arch and not _is_pair(depths) and not own_audit.both(module, inputs):
         n = 0  # one stack, as it was found to be
     if arch and not depths:
@@ -28,7 +31,8 @@ def audit(factory: str, method: str | None, depths: Any, arch: str | None) -> Au
         if asked != own_audit.both(module, inputs):
             there = "one stack" if asked else "an encoder and a decoder with cross-attention"
             raise UsageError(f"--arch {arch}: the model has {there}; leave --arch out, or give --depths too")
-    return own_audit.audit(module, recipe, n, m, inputs)
+    causal = bool(arch) and ranges.stacks("--arch", arch) == ranges.stacks("--arch", "decoder-only")
+    return own_audit.audit(module, recipe, n, m, inputs, causal)
 
 
 def depth(depths: Any, arch: str) -> tuple[int, int]:
@@ -42,20 +46,25 @@ def depth(depths: Any, arch: str) -> tuple[int, int]:
 def model(name: str, depth: int | None) -> tuple[nn.Module, Any]:
     """(module, inputs) of a factory; called with the depth if it takes one, by a fixed chance.
 
-    It returns the module alone (then there are no inputs), (module, inputs), or what `stabkit probe` takes: (module,
-    loss), and with them an optimizer; the inputs are then what the loss calls the module with.
+    It returns (module, inputs), or what `stabkit probe` takes (`own/probe/built_model.py`): the inputs are then what
+    the loss calls the module with at step 0, None where there is no loss.
     """
     built_model.seeded(0)
     given = factory.call("FACTORY", name, depth)
-    if isinstance(given, tuple) and len(given) in (2, 3) and isinstance(given[0], nn.Module) and callable(given[1]):
-        return given[0], built_model.called(given[0], given[1], name)[0]
-    module, inputs = given if isinstance(given, tuple) and len(given) == 2 else (given, None)
-    if not isinstance(module, nn.Module):
-        kind = type(module).__name__
-        raise UsageError(f"FACTORY: {name} must return a torch.nn.Module, alone or with inputs or a loss, not {kind}")
-    if inputs is not None and not isinstance(inputs, (tuple, list, Mapping, Tensor)):
-        raise UsageError(f"FACTORY: the inputs of {name} must be a tuple or a dict, not {type(inputs).__name__}")
-    return module, inputs
+    if isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], nn.Module):
+        if _is_inputs(given[1]):
+            return given
+        if not callable(given[1]) and not isinstance(given[1], tuple):
+            kind = type(given[1]).__name__
+            raise UsageError(f"FACTORY: the inputs of {name} must be a tuple or a dict, or a loss, not {kind}")
+    module, loss = built_model.model_and_loss(given, f"FACTORY: {name}")
+    return module, built_model.called(module, loss, f"FACTORY: {name}")[0] if loss is not None else None
+
+
+def _is_inputs(given: Any) -> bool:
+    """Whether a model is called with this, rather than trained with it: (loss, batches) is a pair too."""
+    begins_with_a_loss = isinstance(given, tuple) and bool(given) and callable(given[0])
+    return isinstance(given, (tuple, list, Mapping, Tensor)) and not begins_with_a_loss
 
 
 def _is_pair(depths: Any) -> bool:

@@ -85,18 +85,17 @@ def surfaces(options: LandscapeOptions, steps: int, device: str) -> SurfaceReque
 
 def around(factory: str, options: LandscapeOptions) -> tuple[LossSurface, list[LossSurface]]:
     """The loss around a user's own model, which stays as it is: one surface, and a cut a direction seed."""
-    from stabkit.own.factory import model_and_loss
+    from stabkit.own import factory as own_factory
+    from stabkit.own.probe.built_model import model_and_loss
     from stabkit.surface.anymodel import loss_surface
 
     wanted = surfaces(options, 0, "cpu")
-    model, loss = model_and_loss("--factory", factory, str(options.weights or ""))
+    model, loss = model_and_loss(own_factory.call("--factory", factory), f"--factory: {factory}")
+    if loss is None:
+        raise UsageError(f"--factory: {factory} must return (model, loss): a torch.nn.Module and a function of it")
+    if options.weights:
+        own_factory.load(model, str(options.weights))
     draw = partial(loss_surface, model, loss, reach=wanted.reach, normalise=wanted.normalise)
     seeds, draw = wanted.direction_seeds, partial(draw, one_dimensional=wanted.one_dimensional)
-    try:
-        whole = draw(points=wanted.points, seed=seeds[0], engine=wanted.engine)
-        return whole, [draw(points=wanted.cut_points, seed=seed, cut=True) for seed in seeds]
-    except UsageError:
-        raise
-    except (Exception, SystemExit) as error:
-        why = f"{type(error).__name__}: {' '.join(str(error).split())}"
-        raise UsageError(f"--factory: its loss raised {why}") from error
+    whole = draw(points=wanted.points, seed=seeds[0], engine=wanted.engine)
+    return whole, [draw(points=wanted.cut_points, seed=seed, cut=True) for seed in seeds]

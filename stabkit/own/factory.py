@@ -72,20 +72,8 @@ def needed(function: Callable[..., Any]) -> list[str]:
     return [p.name for p in parameters if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
 
 
-def model_and_loss(option: str, text: str, weights: str) -> tuple[Any, Any]:
-    """(model, loss) of a factory that returns both, with weights from a safetensors file if one is named."""
-    from torch import nn
-
-    made = call(option, text)
-    if not isinstance(made, tuple) or len(made) != 2 or not isinstance(made[0], nn.Module) or not callable(made[1]):
-        raise UsageError(f"{option}: {text} must return (model, loss): a torch.nn.Module and a function of it")
-    model, loss = made
-    if weights:
-        _load(model, Path(weights))
-    return model, loss
-
-
-def _load(model: Any, path: Path) -> None:
+def load(model: Any, path: str) -> None:
+    """Weights from a safetensors file into a model; raises UsageError where they do not fit."""
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 

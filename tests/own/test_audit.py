@@ -689,7 +689,7 @@ def test_json_is_one_document(run):
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (("audited:none", "--depths", "3"), "must return a torch.nn.Module"),
+        (("audited:none", "--depths", "3"), "must return model, (model, loss)"),
         (("audited:broken", "--depths", "3"), "raised RuntimeError: no weights"),
         (("audited:text", "--depths", "3"), "must be a tuple or a dict"),
         (("audited:plain", "--depths", "3"), "no residual sub-layer"),

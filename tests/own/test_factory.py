@@ -67,7 +67,7 @@ def test_weights_are_loaded_and_those_of_another_shape_name_the_first_that_diffe
         (["--factory", "nowhere:make"], "no module 'nowhere'"),
         (["--factory", "mine:nothing"], "has no 'nothing'"),
         (["--factory", "mine:NUMBER"], "is not a function"),
-        (["--factory", "mine:none"], "must return (model, loss)"),
+        (["--factory", "mine:none"], "must return model, (model, loss)"),
         (["--factory", "mine:broken"], "raised RuntimeError: no data here"),
         (["--factory", "mine:bad_loss"], "its loss raised KeyError"),
         (["--factory", "mine:make", "--points", "6"], "must be odd"),

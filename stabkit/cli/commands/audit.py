@@ -7,7 +7,7 @@ from typing import Any, TypedDict
 
 from stabkit import api
 from stabkit.cli import console
-from stabkit.errors import RecipeViolated
+from stabkit.errors import RecipeViolated, Undecided
 from stabkit.own.audit import Audit, AuditRow
 from stabkit.own.audit.case import Violation
 from stabkit.report.json_document import SCHEMA, Document, text
@@ -35,6 +35,8 @@ class AuditDocument(Document):
     """What the model was run with."""
     base: str
     """The base initialisation recognised."""
+    coverage: float
+    """Share of the numbers in the layers' matrices that was read."""
     found: tuple[AuditRow, ...]
     outside: list[OutsideJson]
     violations: tuple[Violation, ...]
@@ -43,11 +45,13 @@ class AuditDocument(Document):
 
 
 def audit(given: Mapping[str, Any], *, json: bool) -> None:
-    """Audit, and show what was found; raises RecipeViolated on a violation."""
+    """Audit, and show what was found; raises RecipeViolated on a violation, Undecided where too little was read."""
     result = api.audit(**given)
     show(result.audit, given["factory"], json=json)
     if result.audit.findings:
         raise RecipeViolated(result.verdict)
+    if result.audit.undecided and given.get("method"):
+        raise Undecided(result.verdict)
 
 
 def show(audit: Audit, name: str, *, json: bool) -> None:
@@ -86,7 +90,7 @@ def show(audit: Audit, name: str, *, json: bool) -> None:
         if finding.parameters:
             further = f" and {len(finding.parameters) - FEW} more" if len(finding.parameters) > FEW else ""
             console.paragraph(f"   parameters: {', '.join(finding.parameters[:FEW])}{further}", "     ")
-    if not audit.findings:
+    if not audit.findings and not audit.undecided:
         console.say(f"the model follows {audit.method.label}'s recipe")
     console.say()
     console.paragraph(
@@ -103,6 +107,7 @@ def _body(audit: Audit, name: str) -> AuditDocument:
         "depth": audit.depth,
         "inputs": audit.ran,
         "base": audit.base,
+        "coverage": audit.coverage.share,
         "found": audit.rows,
         "outside": [{"parameter": name, "shape": shape, "std": std} for name, shape, std in audit.outside],
         "violations": audit.findings,

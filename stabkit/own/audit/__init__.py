@@ -14,7 +14,7 @@ sum, weights for each head or expert in one tensor of three axes.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -29,11 +29,12 @@ from stabkit.own.audit import scales, structure, weights
 from stabkit.own.audit.case import KINDS, Case, Violation
 from stabkit.own.chain.reader import guessed
 from stabkit.own.factory import one_line
+from stabkit.own.first_look import Remark, first_look, sight
 from stabkit.own.sublayers import run
-from stabkit.own.sublayers.anatomy import Anatomy, and_more, dissect
+from stabkit.own.sublayers.anatomy import Anatomy, Coverage, and_more, dissect
 from stabkit.own.sublayers.anatomy import Stack as Found
 from stabkit.own.sublayers.reading import logits
-from stabkit.own.sublayers.sublayer import RoleWeight
+from stabkit.own.sublayers.sublayer import Beside, RoleWeight
 from stabkit.own.sublayers.watch import DispatchTrace
 from stabkit.results.own.guess import WIDE
 
@@ -69,16 +70,29 @@ class Audit:
     findings: tuple[Violation, ...]
     notes: tuple[str, ...]
     """What was not recognised, or not judged."""
+    coverage: Coverage
+    """How much of the model was read."""
+
+    @property
+    def undecided(self) -> bool:
+        """Whether nothing is violated by what was read, and too little was."""
+        return not self.findings and not self.coverage.whole
 
 
 def audit(
-    model: nn.Module, method: Method | None = None, n: int | None = None, m: int | None = None, inputs: Any = None
+    model: nn.Module,
+    method: Method | None = None,
+    n: int | None = None,
+    m: int | None = None,
+    inputs: Any = None,
+    causal: bool = False,
 ) -> Audit:
     """What `model`, said to be N encoder and M decoder layers of `method`, violates of its recipe.
 
     Without N and M the depth is what is found, without a method the recipe that fits best. `inputs` is a tuple for
-    `model(*inputs)` or a dict for `model(**inputs)`; without it plain ones are tried. N or M is 0 for one stack. The
-    model is left as it was. Raises UsageError where nothing can be recognised.
+    `model(*inputs)` or a dict for `model(**inputs)`; without it plain ones are tried. N or M is 0 for one stack.
+    `causal`: it is said to be a decoder alone. The model is left as it was. Raises UsageError where nothing can be
+    recognised.
     """
     if (n is None) != (m is None):
         raise UsageError("audit: give both N and M (0 for a missing stack), or neither")
@@ -88,13 +102,21 @@ def audit(
     if method is not None and (why := support.audits(method, _sites(method, said))):
         raise UsageError(f"{method.key}: {why}")
     run.refuse(model)
-    ran, watch, anatomy, stacks = recognised(model, said, inputs)
+    ran, watch, anatomy, stacks, values = recognised(model, said, inputs)
     counts = tuple(stacks[stack].layers if stack in stacks else 0 for stack in ("encoder", "decoder"))
     n, m = said or counts
     notes = list(anatomy.notes)
-    if anatomy.unknown:
+    if not anatomy.coverage.whole:
+        notes.append(f"{anatomy.coverage.sentence}: neither depth nor sub-layers are judged")
+    elif anatomy.unknown:
         names = and_more(anatomy.unknown)
         notes.append(f"{names}: in a branch, but recognised neither as attention nor as feed-forward; not judged")
+    notes += _beside(anatomy)
+    depends = sight(model, values)
+    if depends is not None and depends.rows:
+        notes.append("a row's output depends on other rows of the batch")
+    if depends is not None and not depends.order:
+        notes.append("a token's output does not depend on the order of those before it: no positions reach attention")
     if method is None:
         method = _closest(anatomy, stacks, n, m)
         notes.insert(0, f"no --method was given: {method.label}'s recipe fits best")
@@ -115,8 +137,15 @@ def audit(
         base=case.words(case.base),
         rows=tuple(_rows(case)),
         outside=tuple(_outside(anatomy.outside)),
-        findings=(*structure.judge(case, n, m), *scales.judge(case), *weights.judge(case, anatomy)),
+        findings=(
+            *(_violation(remark) for remark in first_look(model)),
+            *([AHEAD] if causal and depends is not None and depends.ahead else []),
+            *structure.judge(case, n, m, whole=anatomy.coverage.whole),
+            *scales.judge(case),
+            *weights.judge(case, anatomy),
+        ),
         notes=tuple(notes),
+        coverage=anatomy.coverage,
     )
 
 
@@ -124,6 +153,45 @@ def both(model: nn.Module, inputs: Any = None) -> bool:
     """Whether a model has an encoder and a decoder that reads it; found by running it."""
     run.refuse(model)
     return bool(recognised(model, None, inputs)[2].encoder_of)
+
+
+AHEAD = Violation(
+    topic="mask",
+    what="decoder: a token's output depends on the tokens after it",
+    recipe="a decoder's token sees none after it",
+    measured="another last token changes the first one's output",
+    remedy="mask them: with scaled_dot_product_attention True is what may be seen, elsewhere it may be what may not",
+)
+
+
+def _violation(remark: Remark) -> Violation:
+    """What is wrong with any model, as a violation of every recipe."""
+    return Violation(
+        topic=remark.topic,
+        what=remark.sentence,
+        recipe="every parameter is drawn, and finite",
+        measured=f"{len(remark.names)} of the model's tensors",
+        remedy=remark.remedy,
+        parameters=remark.names,
+    )
+
+
+def _beside(anatomy: Anatomy) -> Iterator[str]:
+    """What stands in the layers beside attention and feed-forward, and is compared with nothing."""
+    every = [own for stack in anatomy.stacks for own in stack.sublayers]
+    for word, label in BESIDE.items():
+        if names := [part.name for own in every for kind, part in own.aside if kind == word]:
+            yield f"{label} ({and_more(names)}): not judged"
+    if conditional := sum(own.conditional for own in every):
+        yield f"scales of {conditional} sub-layers depend on a condition (adaLN): not judged"
+
+
+BESIDE: dict[Beside, str] = {
+    "adapter": "low-rank adapters",
+    "router": "gates that weigh experts or heads",
+    "latent": "matrices before a query, key or value",
+    "condition": "matrices that make scales of a condition",
+}
 
 
 def _closest(anatomy: Anatomy, stacks: dict[Stack, Found], n: int, m: int) -> Method:
@@ -134,7 +202,8 @@ def _closest(anatomy: Anatomy, stacks: dict[Stack, Found], n: int, m: int) -> Me
         method = methods.build(key, {})
         if not method.undefined(n, m) and not support.audits(method, sites(n, m, WIDTH)):
             case = Case(method, stacks)
-            built = sum(1 for _ in (*structure.judge(case, n, m), *scales.judge(case)))
+            whole = anatomy.coverage.whole
+            built = sum(1 for _ in (*structure.judge(case, n, m, whole=whole), *scales.judge(case)))
             drawn = sum(1 for _ in weights.judge(case, anatomy))
             known = scales.has_its_constants(case) or weights.has_its_gains(case)
             ranked.append((not known, built, drawn, len(ranked), method))
@@ -161,8 +230,8 @@ def _scores(model: nn.Module, watch: DispatchTrace, anatomy: Anatomy) -> str:
 
 def recognised(
     model: nn.Module, said: tuple[int, int] | None, inputs: Any
-) -> tuple[str, DispatchTrace, Anatomy, dict[Stack, Found]]:
-    """The first way of running the model that shows its stacks."""
+) -> tuple[str, DispatchTrace, Anatomy, dict[Stack, Found], Any]:
+    """The first way of running the model that shows its stacks, and the inputs."""
     tried: Sequence[tuple[str, Any]] = (
         list(run.candidates(model, bool(said and all(said)))) if inputs is None else [("its own inputs", inputs)]
     )
@@ -180,7 +249,7 @@ def recognised(
             continue
         anatomy = dissect(watch)
         try:
-            return ran, watch, anatomy, _stacks(anatomy, said, partial(run.looks_ahead, model, values))
+            return ran, watch, anatomy, _stacks(anatomy, said, partial(run.looks_ahead, model, values)), values
         except UsageError as error:
             unclear = unclear or error
     if unclear is not None:

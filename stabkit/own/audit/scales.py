@@ -76,7 +76,7 @@ def _fixed(case: Case) -> Iterator[Violation]:
             site.index == 1 or _near(sublayer.omega * sublayer.stream, method.omega(site).init)
         ):
             continue  # that is said there
-        if not _fits(method, site, sublayer):
+        if not sublayer.conditional and not _fits(method, site, sublayer):
             units[site.stack, site.kind].append((site, sublayer))
     groups: dict[str, Pairs] = defaultdict(list)
     for pairs in units.values():
@@ -119,7 +119,7 @@ def _kappas(case: Case) -> Iterator[Violation]:
     off = [
         (site, own)
         for site, own in case.pairs
-        if own.norm_in and own.kappa and not _near(own.kappa, method.kappa(site))
+        if own.norm_in and own.kappa and not own.conditional and not _near(own.kappa, method.kappa(site))
     ]
     off += [(site, own) for site, own in case.pairs if own.norm_in and not own.kappa and method.kappa(site)]
     if not off:

@@ -19,10 +19,11 @@ GROWS = 1.01
 """A shortcut's scale above this multiplies the stream when no norm follows the sum."""
 
 
-def judge(case: Case, n: int, m: int) -> Iterator[Violation]:
-    """Violations in structure."""
-    yield from _depth(case, n, m)
-    yield from _sublayers(case)
+def judge(case: Case, n: int, m: int, *, whole: bool = True) -> Iterator[Violation]:
+    """Violations in structure; `whole`: of all layers, most of whose matrices were read."""
+    if whole:
+        yield from _depth(case, n, m)
+        yield from _sublayers(case)
     yield from _norms(case)
     yield from _reads(case)
     yield from _twice(case)
@@ -68,7 +69,8 @@ def _sublayers(case: Case) -> Iterator[Violation]:
         wanted = tuple(dict.fromkeys(site.kind for site in case.sites if site.stack == stack))
         odd: dict[tuple[str, ...], list[int]] = defaultdict(list)
         for layer in range(1, model_stack.layers + 1):
-            kinds = tuple(own.word for own in model_stack.sublayers if own.layer == layer)
+            here = [own for own in model_stack.sublayers if own.layer == layer]
+            kinds = tuple(own.word for own in here if own.kind != "cross" or "cross" in wanted)
             if kinds != wanted:
                 odd[kinds].append(layer)
         for kinds, numbers in odd.items():
@@ -91,6 +93,8 @@ def _norms(case: Case) -> Iterator[Violation]:
     followed = _mistaken(case)
     shortcuts = {id(sublayer) for _, sublayer, _ in normed}
     for site, sublayer in case.pairs:
+        if not sublayer.entered:
+            continue  # no way to it was followed
         before, inside, after, behind = measured(sublayer)
         has = before or id(sublayer) in shortcuts, inside, after, behind and id(sublayer) not in followed
         if asked(case.method, site) != has:

@@ -24,7 +24,7 @@ from torch import nn
 from stabkit.errors import UsageError
 from stabkit.own.chain import updates
 from stabkit.own.chain.gradients import gradient_norms
-from stabkit.own.factory import needed
+from stabkit.own.factory import needed, one_line
 from stabkit.own.probe import learnable
 from stabkit.own.probe.objective import RATE, Objective, default_loss
 from stabkit.own.probe.objective import objective as of_loss
@@ -128,6 +128,30 @@ def make(
         fresh=fresh,
         notes=tuple(notes),
     )
+
+
+def model_and_loss(given: Any, name: str) -> tuple[nn.Module, Callable[[nn.Module], torch.Tensor] | None]:
+    """What a factory returned, in any of its forms: the model, and its loss on the batch of step 0 (None where it gives
+    none), whose errors are of one line. Raises UsageError for what is no such thing."""
+    model, loss, *_ = _parts(given, name)
+    if loss is None:
+        return model, None
+    try:
+        own = of_loss(loss, name)
+    except UsageError:
+        raise
+    except (Exception, SystemExit) as error:  # of the user's batches
+        raise UsageError(f"{name}: its batches raised {one_line(error)}") from error
+
+    def at_start(model: nn.Module) -> torch.Tensor:
+        try:
+            return own.at(model, 0)
+        except UsageError:
+            raise
+        except (Exception, SystemExit) as error:  # the user's own
+            raise UsageError(f"{name}: its loss raised {one_line(error)}") from error
+
+    return model, at_start
 
 
 def fits(factory: Callable[..., Any], name: str, depth: int | None, width: int | None = None) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 
 from stabkit.methods.base import Kind
-from stabkit.own.sublayers.graph import MIXES, NORM, PASS, Node, Users, back, users_of
+from stabkit.own.sublayers.graph import MIXES, NORM, PASS, Node, Users, back, onwards, reduces, users_of
 from stabkit.own.sublayers.joins import joins_of, mixtures, nested
 from stabkit.own.sublayers.sublayer import RoleWeight, TracedSublayer, part, sublayer
 from stabkit.own.sublayers.watch import DispatchTrace
@@ -36,6 +36,33 @@ class Stack:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Coverage:
+    """How much of what stands inside of stacks was read as attention or feed-forward, adapters and gates with them."""
+
+    read: dict[str, int]
+    """{kind of sub-layer: how many}."""
+    share: float
+    """Of the numbers in matrices."""
+    left: tuple[str, ...]
+    """Matrices that were not read."""
+
+    @property
+    def whole(self) -> bool:
+        return self.share >= ENOUGH
+
+    @property
+    def sentence(self) -> str:
+        """`read: 12 ffn; not read: 34 % of the numbers in matrices inside the layers (h.0.mix.weight and 5 more)`."""
+        kinds = ", ".join(f"{count} {kind}" for kind, count in self.read.items()) or "nothing"
+        missed = f"{100 * (1 - self.share):.2g} % of the numbers in matrices inside the layers ({and_more(self.left)})"
+        return f"read: {kinds}; not read: {missed}"
+
+
+ENOUGH = 0.95
+"""Share that is to be read where a model is to be judged as a whole."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Anatomy:
     """Stacks in the order of the forward pass; matrices outside of all sub-layers; what was left out and why."""
 
@@ -50,6 +77,7 @@ class Anatomy:
     notes: tuple[str, ...]
     unknown: tuple[str, ...]
     """Matrices in a branch that were not seen to be of attention or a feed-forward."""
+    coverage: Coverage
 
 
 def dissect(watch: DispatchTrace) -> Anatomy:
@@ -74,7 +102,12 @@ def dissect(watch: DispatchTrace) -> Anatomy:
             encoder_of[_place(stacks, at)] = _place(stacks, behind.at)
     for stack in stacks:
         count_layers(stack)
-    outside = [part(nodes, users, "head", node) for node in nodes if node.op == "product" and node.at not in used]
+    after = onwards(users, stacks[-1][-1].at, lambda at: True) if stacks else range(len(nodes))
+    outside = [
+        part(nodes, users, "head" if node.at in after else "other", node)
+        for node in nodes
+        if node.op == "product" and node.at not in used
+    ]
     outside += [
         RoleWeight(role="embedding", weight=table, bias=None, name=node.name)
         for node in nodes
@@ -98,6 +131,30 @@ def dissect(watch: DispatchTrace) -> Anatomy:
         head=heads[-1] if heads else "",
         notes=tuple(dict.fromkeys(notes)),
         unknown=tuple(dict.fromkeys(unknown)),
+        coverage=_coverage(watch, stacks),
+    )
+
+
+def _coverage(watch: DispatchTrace, stacks: Sequence[Sequence[TracedSublayer]]) -> Coverage:
+    """Of the matrices between a stack's first fork and its last sum, of those used in a way that is not followed, and
+    of those that this pass did not use; an embedding's table is none of them."""
+    spans = [(min(own.fork for own in stack), max(own.at for own in stack)) for stack in stacks]
+    products = [(node.at, node.matrix) for node in watch.nodes if node.matrix is not None]
+    tables = {node.name for node in watch.nodes if node.op == "embedding"}
+    within = {m.name for at, m in products if any(first < at <= last for first, last in spans)}
+    used = within | {m.name for _, m in products} | tables | {name for names in watch.reads.values() for name in names}
+    known = dict(watch.module.named_parameters())
+    idle = {name for name, p in known.items() if p.dim() > 1 and name not in used}
+    sizes = {name: known[name].numel() for name in within | set(watch.unread) | idle if name in known}
+    every = [own for stack in stacks for own in stack]
+    read = {p.name for own in every if own.kind for p in own.parts} | {p.name for own in every for _, p in own.aside}
+    total = sum(sizes.values())
+    left = tuple(name for name in known if name in sizes and name not in read)
+    kinds = [own.word for own in every if own.kind]
+    return Coverage(
+        read={word: kinds.count(word) for word in dict.fromkeys(kinds)},
+        share=1 - sum(sizes[name] for name in left) / total if total else 1.0,
+        left=left,
     )
 
 
@@ -158,7 +215,13 @@ def _behind(nodes: Sequence[Node], sums: dict[int, TracedSublayer], start: int) 
         return _Behind(at, norms, scale)
     met = list(back(nodes, (at,), lambda n: n.op in MIXES or n.at in sums))
     reached = [n.at for n in met if n.at in sums]
-    if not reached:
+    if not reached:  # a matrix on two sums side by side, as where a U-Net's halves meet: the stream goes on
+        for product in (n for n in met if n.op == "product"):
+            joined = [
+                n.at for n in back(nodes, product.inputs, lambda n: n.op in MIXES or n.at in sums) if n.at in sums
+            ]
+            if len(joined) > 1:
+                return _Behind(max(joined), 0, 1.0)
         return None
     normed = [n for n in met if n.op == "norm" and (own := _behind(nodes, sums, n.inputs[0])) and own.at == reached[0]]
     return _Behind(reached[0], norms + len(normed), 1.0, history=len(reached) > 1)
@@ -185,7 +248,8 @@ def _finish(nodes: Sequence[Node], users: Users, stack: list[TracedSublayer]) ->
     for at in (walk := [last.at]):
         for user in users.get(at, ()):
             node = nodes[user]
-            if node.op in through and (node.inputs[0] == at or node.op not in NORM) and user not in most:
+            follows = node.op in through and (node.inputs[0] == at or node.op not in NORM)
+            if (follows or reduces(nodes, user)) and user not in most:
                 most[user] = most[at] + (node.op == "norm")
                 if len(walk) < TAIL:
                     walk.append(user)

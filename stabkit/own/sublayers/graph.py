@@ -2,7 +2,8 @@
 
     input      what the module was given                  embedding  rows of a table
     move       entries moved or left out, none changed    softmax    over some axis
-    scale      c·x, one number or one trained vector      match      a product of two activations
+    scale      c·x, one number or one trained vector,     match      a product of two activations
+               or few streams mixed (hyper-connections)
     shift      x + constant (a bias, positions)           attention  softmax(q·kᵀ)·v in one operation: (q, k, v)
     add        c₁·x₁ + c₂·x₂                              product    x·W + b with a matrix of the module
     centre     x − its mean over features                 other      anything else (φ, masks, …)
@@ -40,6 +41,9 @@ PASS: frozenset[Op] = frozenset({"move", "scale", "shift"})
 NORM: frozenset[Op] = frozenset({"norm", "centre"})
 MIXES: frozenset[Op] = frozenset({"product", "match", "attention"})
 """Operations that mix features or positions: where one way back ends and another begins."""
+
+MOST_STREAMS = 8
+"""Of hyper-connections."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,3 +124,11 @@ def between(nodes: Sequence[Node], fork: int, end: int) -> set[int]:
         if node.at > fork and any(source in region for source in node.inputs):
             region.add(node.at)
     return region - {fork}
+
+
+def reduces(nodes: Sequence[Node], at: int) -> bool:
+    """Whether several streams become one: a sum over an axis of few."""
+    node = nodes[at]
+    if node.op != "other" or len(node.inputs) != 1 or not node.value.numel():
+        return False
+    return 1 < nodes[node.inputs[0]].value.numel() / node.value.numel() <= MOST_STREAMS

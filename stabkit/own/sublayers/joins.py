@@ -13,10 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from stabkit.own.sublayers.graph import MIXES, PASS, Node, Users, back, between, onwards
-
-MOST_STREAMS = 8
-"""Of hyper-connections."""
+from stabkit.own.sublayers.graph import MIXES, MOST_STREAMS, PASS, Node, Users, back, between, onwards
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -87,7 +84,7 @@ def _join_at(nodes: Sequence[Node], node: Node, before: dict[int, Join]) -> Join
         ends = [*chain, (beside.fork, chain[-1][1] * beside.omega)] if beside else chain
         met = {n.at for n in back(nodes, (node.inputs[branch],), lambda n: False, low=ends[-1][0])}
         fork = next((link for link in ends if link[0] in met), None)
-        if fork is None:
+        if fork is None or not _streams(nodes, fork[0], node.inputs[shortcut], node):
             continue
         region = between(nodes, fork[0], node.inputs[branch])
         alone = fork in chain
@@ -115,6 +112,15 @@ def _join_at(nodes: Sequence[Node], node: Node, before: dict[int, Join]) -> Join
     return None
 
 
+def _streams(nodes: Sequence[Node], fork: int, shortcut: int, total: Node) -> bool:
+    """Whether a shortcut and its fork have the features of their sum: what is broadcast over tokens, or a slice of a
+    wider vector, shifts a normed value (adaLN) and is no stream."""
+    whole, forked = nodes[shortcut].value, nodes[fork].value
+    return whole.numel() == total.value.numel() and (
+        forked.numel() == whole.numel() or forked.shape[-1] == total.value.shape[-1]
+    )
+
+
 def _below(nodes: Sequence[Node], node: Node) -> int | None:
     """What a shortcut's value is made of by scales, moves, or a mixing of few streams (hyper-connections); None for
     anything else."""
@@ -137,10 +143,10 @@ def _makes(nodes: Sequence[Node], region: set[int], total: Node) -> bool:
     wide = int(total.value.shape[-1])
     products = [nodes[at] for at in region if nodes[at].op == "product"]
     unread = any(nodes[at].op == "other" and nodes[at].name for at in region)
-    return bool(products) and (unread or any(_width(product) >= wide for product in products))
+    return bool(products) and (unread or any(width_of(product) >= wide for product in products))
 
 
-def _width(product: Node) -> int:
+def width_of(product: Node) -> int:
     """Features that it makes."""
     assert product.matrix is not None
     return int(product.matrix.weight.shape[1])

@@ -14,8 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from stabkit.own.sublayers.anatomy import Anatomy, count_layers
-from stabkit.own.sublayers.graph import NORM, PASS, Node, Users, back, users_of
-from stabkit.own.sublayers.joins import MOST_STREAMS
+from stabkit.own.sublayers.graph import NORM, PASS, Node, Users, back, reduces, users_of
 from stabkit.own.sublayers.sublayer import TracedSublayer
 from stabkit.own.sublayers.watch import DispatchTrace
 
@@ -183,20 +182,12 @@ def _norms_behind(nodes: Sequence[Node], users: Users, start: int) -> list[int]:
     for at in reached:
         for user in users.get(at, ()):
             passes = nodes[user].op in PASS | NORM and nodes[user].inputs[0] == at
-            joins = not norms and (nodes[user].op == "add" or _reduces(nodes, user))
+            joins = not norms and (nodes[user].op == "add" or reduces(nodes, user))
             if (passes or joins) and user not in reached:
                 reached.append(user)
                 if nodes[user].op == "norm":
                     norms.append(user)
     return norms
-
-
-def _reduces(nodes: Sequence[Node], at: int) -> bool:
-    """Whether several streams become one: a sum over an axis of few."""
-    node = nodes[at]
-    if node.op != "other" or len(node.inputs) != 1 or not node.value.numel():
-        return False
-    return 1 < nodes[node.inputs[0]].value.numel() / node.value.numel() <= MOST_STREAMS
 
 
 def _way(nodes: Sequence[Node], end: int, start: int) -> Iterator[int]:

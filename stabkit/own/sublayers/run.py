@@ -104,10 +104,9 @@ def looks_ahead(module: nn.Module, inputs: Any) -> bool:
     sentences; what is read is the output at the very first place. False where it cannot be told.
     """
     call = Call.of(inputs)
-    values = [x for x in (*call.args, *call.kwargs.values()) if isinstance(x, torch.Tensor)]
-    if len(values) != 1 or values[0].dim() < 2 or min(values[0].shape[:2]) < 2:
+    x = tokens(call)
+    if x is None or min(x.shape[:2]) < 2:
         return False
-    (x,) = values
     other = x.clone()
     for place in ((0, -1), (-1, 0)):
         other[place] = x[0, 1] if not torch.equal(x[0, 1], x[place]) else x[0, 0]
@@ -119,6 +118,12 @@ def looks_ahead(module: nn.Module, inputs: Any) -> bool:
     if first is None or second is None or torch.equal(x, other):
         return False
     return not torch.allclose(first, second, rtol=1e-4, atol=1e-6)
+
+
+def tokens(call: Call) -> torch.Tensor | None:
+    """The one input that has tokens, (rows, tokens, …); None where there are several. Times and classes have rows."""
+    values = [x for x in (*call.args, *call.kwargs.values()) if isinstance(x, torch.Tensor) and x.dim() > 1]
+    return values[0] if len(values) == 1 else None
 
 
 def _first(watch: DispatchTrace) -> torch.Tensor | None:

@@ -15,15 +15,18 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
 from stabkit.methods.base import Kind, Role
 from stabkit.own.sublayers.graph import MIXES, NORM, PASS, Node, Users, back, onwards
-from stabkit.own.sublayers.joins import Join
+from stabkit.own.sublayers.joins import Join, width_of
 
 ATTENDS: tuple[Role, ...] = ("query", "key", "value")
+Beside = Literal["adapter", "router", "latent", "condition"]
+"""What is no part of f(x) as recipes have it: low-rank adapters, gates that weigh experts or heads, what a query or key
+is made of by two matrices (MLA), and what makes the scales of adaLN."""
 Taken = dict[int, list[tuple[Role, torch.Tensor | None]]]
 """{product: the roles of its columns, None for all}."""
 
@@ -32,7 +35,7 @@ Taken = dict[int, list[tuple[Role, torch.Tensor | None]]]
 class RoleWeight:
     """What one matrix, or the columns of a fused one, holds for one role: (in, out), its bias, its parameter's name."""
 
-    role: Role
+    role: Role | Literal["other"]
     weight: torch.Tensor
     bias: torch.Tensor | None
     name: str
@@ -69,7 +72,12 @@ class TracedSublayer:
     """Width of a query."""
     stream: float = 1.0
     """What the result of the norm before is multiplied by before shortcut and branch read it."""
+    conditional: bool = False
+    """Whether what the branch reads or gives is scaled or shifted by something else that the model computes (adaLN)."""
     parts: list[RoleWeight] = field(default_factory=list)
+    aside: list[tuple[Beside, RoleWeight]] = field(default_factory=list)
+    entered: bool = True
+    """Whether the way from the fork to its first matrices was followed, so that it is known which norms stand there."""
     memory: int | None = None
     """Where cross-attention's keys are read from."""
     history: bool = False
@@ -104,51 +112,73 @@ def sublayer(
         gamma=join.gamma,
         width=int(join.node.value.shape[-1]),
     )
-    at = join.branch
-    while at in region and (node := nodes[at]).op in PASS | NORM:
-        if node.op == "norm":
-            traced.norm_branch = True
-        elif node.factors and not traced.norm_branch:
+    at, conditions = join.branch, set[int]()
+    while at in region and (below := _below(nodes, at, region)) is not None:
+        node = nodes[at]
+        traced.norm_branch |= node.op == "norm"
+        conditions |= {*node.inputs} - {below} if node.op not in PASS | NORM else set()
+        if node.op in PASS and node.factors and not traced.norm_branch:
             traced.gamma *= node.factors[0]
-        at = node.inputs[0]
+        at = below
     starts = (at, *(node for node, _ in join.added if node != join.branch))
-    ends = [n for n in back(nodes, starts, lambda n: n.op in MIXES, low=join.fork) if n.op == "product"]
-    cores = {at: core for at in sorted(region) if (core := _core(nodes, nodes[at])) is not None}
     products = [nodes[at] for at in sorted(region) if nodes[at].op == "product"]
+    adapters, beside = _adapters(nodes, region)
+    behind = back(nodes, starts, lambda n: n.op in MIXES, low=join.fork)
+    last_made = [n for n in behind if n.op == "product" and n.at in region and n.at not in adapters]
+    routers = {n.at for n in last_made if len(products) > 1 and width_of(n) < traced.width}
+    ends = [n for n in last_made if n.at not in routers]
+    cores = {at: core for at in sorted(region) if (core := _core(nodes, nodes[at])) is not None}
     traced.gate = len(products) == 1 and not any(nodes[at].op == "other" and nodes[at].name for at in region)
     if cores:
-        readers, taken = _attending(nodes, list(cores.values()), sums, traced)
+        readers, taken = _attending(nodes, list(cores.values()), sums, traced, adapters, beside)
         last: Role = "out"
     else:
         matched = any(nodes[at].op == "match" for at in region)  # some attention, but not softmax(Q·Kᵀ)·V
         traced.kind = "ffn" if len(products) > 1 and not matched else None
-        readers = [n for n in products if n not in ends]
+        readers = [n for n in products if n not in ends and n.at not in adapters | routers]
         taken = {product.at: [("up", None)] for product in readers}
         last = "down"
     attended = {at for core in cores for at in onwards(users, core, region.__contains__)}
     for product in ends:
-        if product.at in region and product.at not in taken:
+        if product.at not in taken:
             of_core = not cores or product.at in attended
             taken[product.at] = [(last if of_core else "down", None)]
             if not of_core:
                 before = back(nodes, product.inputs, lambda n: n.op in MIXES, low=join.fork + 1)
                 taken.update({n.at: [("up", None)] for n in before if n.op == "product" and n.at not in taken})
-    wide = [n for n in ends if n.at in region and n.matrix and n.matrix.weight.shape[1] >= traced.width]
+    wide = [n for n in ends if width_of(n) >= traced.width]
     traced.beside = bool(cores) and len(wide) > 1
-    unknown += [n.matrix.name or "a matrix" for n in products if n.matrix and (n.at not in taken or not traced.kind)]
+    latent = {product.at for reader in readers for product in _before(nodes, reader, join)} - set(taken)
+    words: dict[Beside, set[int]] = {"adapter": adapters, "router": routers, "latent": latent}
+    for word, places in words.items():
+        used |= places
+        traced.aside += [(word, part(nodes, users, "other", nodes[place])) for place in sorted(places)]
+    aside = adapters | routers | latent
+    left = [n for n in products if n.at not in aside and (n.at not in taken or not traced.kind)]
+    unknown += [n.matrix.name or "a matrix" for n in left if n.matrix]
     for product_at, roles in taken.items():
         if len(roles) > 1 and any(columns is None for _, columns in roles):
             unknown.append(nodes[product_at].matrix.name or "a matrix")  # type: ignore[union-attr]  # a product has one
             continue
         used.add(product_at)
         traced.parts += [part(nodes, users, role, nodes[product_at], columns) for role, columns in roles]
-    first = [way for reader in readers if (way := _way(nodes, reader.inputs[0], join.fork)) is not None]
+    first = [
+        way
+        for at in (*(reader.at for reader in readers), *sorted(latent))
+        if (way := _way(nodes, nodes[at].inputs[0], join))
+    ]
+    traced.entered = bool(first)
     traced.norm_in = bool(first) and all(way.norms for way in first)
     traced.norms_in = min((way.norms for way in first), default=0)
     traced.kappa = first[0].scale if first else 1.0
+    conditions.update(*(way.conditions for way in first))
+    traced.conditional = bool(conditions)
+    for place in {product.at for at in conditions for product, _ in sources(nodes, at, sums)} - set(taken) - used:
+        used.add(place)
+        traced.aside.append(("condition", part(nodes, users, "other", nodes[place])))
     traced.fork_normed = _stands_on_norm(nodes, join.fork)
     if traced.kind == "self":
-        ways = {role: _way(nodes, n.inputs[0], join.fork) for n, role in _plain(nodes, taken)}
+        ways = {role: _way(nodes, n.inputs[0], join) for n, role in _plain(nodes, taken)}
         plain = tuple(role for role, way in ways.items() if way is not None and not way.norms)
         if any(way is not None and way.norms for way in ways.values()):
             traced.norm_in, traced.raw = True, plain
@@ -157,24 +187,56 @@ def sublayer(
     return traced
 
 
+def _adapters(nodes: Sequence[Node], region: Set[int]) -> tuple[set[int], set[int]]:
+    """(products of adapters, the addends that they make): W·x + c·B(A·x), A and B of a rank below both widths of W and
+    reading what W reads (LoRA; Hu et al. 2106.09685)."""
+
+    def stem(at: int) -> Node:
+        while nodes[at].op in PASS and len(nodes[at].inputs) == 1:
+            at = nodes[at].inputs[0]
+        return nodes[at]
+
+    products: set[int] = set()
+    addends: set[int] = set()
+    for total in (nodes[at] for at in sorted(region) if nodes[at].op == "add"):
+        for base, low in (total.inputs, total.inputs[::-1]):
+            whole, up = stem(base), stem(low)
+            while whole.op == "add" and (more := [at for at in whole.inputs if at not in addends]):  # several adapters
+                whole = stem(more[0])
+            if not whole.op == up.op == "product" or not up.inputs:
+                continue
+            down = stem(up.inputs[0])
+            assert whole.matrix is not None and up.matrix is not None
+            if down.op == "product" and width_of(down) < min(whole.matrix.weight.shape):
+                if stem(down.inputs[0]).at == stem(whole.inputs[0]).at:
+                    products |= {up.at, down.at}
+                    addends.add(low)
+    return products, addends
+
+
 def _attending(
-    nodes: Sequence[Node], cores: Sequence[Core], sums: Set[int], sublayer: TracedSublayer
+    nodes: Sequence[Node],
+    cores: Sequence[Core],
+    sums: Set[int],
+    sublayer: TracedSublayer,
+    adapters: Set[int],
+    beside: Set[int],
 ) -> tuple[list[Node], Taken]:
     """(products that make queries, the roles of all that make queries, keys and values); says of `found` whether its
     keys come from elsewhere."""
     region, sublayer.kind = sublayer.join.region, "self"
     readers: list[Node] = []
     taken: Taken = {}
-    sublayer.logit, sublayer.head = _logit(nodes, cores[0]), cores[0].head
+    sublayer.logit, sublayer.head = _logit(nodes, cores[0], beside), cores[0].head
     for core in cores:
         for role, place in zip(ATTENDS, (core.query, core.key, core.value), strict=True):
-            read = sources(nodes, place, sums | {sublayer.join.fork})
+            read = [own for own in sources(nodes, place, sums | {sublayer.join.fork}) if own[0].at not in adapters]
             if role == "query":
                 readers += [product for product, _ in read]
             for product, columns in read:
                 taken.setdefault(product.at, []).append((role, columns))
-            if role == "key" and not any(n.at in region for n, _ in read) and place not in region:
-                sublayer.kind = "cross"
+            if role != "value" and not any(n.at in region for n, _ in read) and place not in region:
+                sublayer.kind = "cross"  # keys of another stack, or its queries
                 sublayer.memory = read[0][0].inputs[0] if read else place
     return readers, taken
 
@@ -213,9 +275,9 @@ def _core(nodes: Sequence[Node], node: Node) -> Core | None:
         rows = torch.arange(scores.value.shape[-2])[:, None]
         weights = follow(nodes, scores.at, rows, node.inputs[side])
         first_is_key = False
-        if weights is not None:
+        if weights:
             axis = -1 if side == 0 else -2
-            first_is_key = bool((weights != weights.select(axis, 0).unsqueeze(axis)).any())
+            first_is_key = bool((weights[0] != weights[0].select(axis, 0).unsqueeze(axis)).any())
         query, key = scores.inputs[::-1] if first_is_key else scores.inputs
         head = int(nodes[scores.inputs[0]].value.shape[-1])
         return Core(query, key, node.inputs[1 - side], scores.factors[0], weighing.inputs, head)
@@ -229,20 +291,41 @@ class _Way:
     norms: int
     scale: float
     """After the last norm."""
+    conditions: frozenset[int]
+    """What something else that the model computes scales or shifts it by."""
 
 
-def _way(nodes: Sequence[Node], at: int, fork: int) -> _Way | None:
-    """From the fork to here; None when more than norms and scales stands there."""
-    norms, scale = 0, 1.0
-    while at != fork:
-        node = nodes[at]
-        if at < fork or node.op not in PASS | NORM:
+def _way(nodes: Sequence[Node], at: int, join: Join) -> _Way | None:
+    """From the fork to here; None when more than norms, scales and what a condition gives stands there."""
+    norms, scale, conditions = 0, 1.0, set[int]()
+    while at != join.fork:
+        node, below = nodes[at], _below(nodes, at, {join.fork, *join.region})
+        if at < join.fork or below is None:
             return None
         norms += node.op == "norm"
+        conditions |= {*node.inputs} - {below} if node.op not in PASS | NORM else set()
         if node.op == "scale" and not norms:
             scale *= node.factors[0]
-        at = node.inputs[0]
-    return _Way(norms, scale)
+        at = below
+    return _Way(norms, scale, frozenset(conditions))
+
+
+def _before(nodes: Sequence[Node], reader: Node, join: Join) -> list[Node]:
+    """The matrices between a fork and a reader that does not read it itself: of a latent vector, perhaps normed."""
+    behind = back(nodes, reader.inputs, lambda n: n.op in MIXES, low=join.fork + 1)
+    return [n for n in behind if n.op == "product" and n.at in join.region]
+
+
+def _below(nodes: Sequence[Node], at: int, own: Set[int]) -> int | None:
+    """What passes through here: the input of a norm, scale or move; where a value is multiplied or shifted by what is
+    not made of the fork (adaLN: n(x)·(1 + s) + t, gate·f) the one operand that is `own`; None for anything else."""
+    node = nodes[at]
+    if node.op in PASS | NORM:
+        return node.inputs[0]
+    if node.op not in ("other", "add") or len(node.inputs) != 2:
+        return None
+    inside = [place for place in node.inputs if place in own]
+    return inside[0] if len(inside) == 1 and nodes[inside[0]].value.shape == node.value.shape else None
 
 
 def _stands_on_norm(nodes: Sequence[Node], at: int) -> bool:
@@ -256,21 +339,43 @@ def _plain(nodes: Sequence[Node], taken: Taken) -> list[tuple[Node, Role]]:
     return [(nodes[at], roles[0][0]) for at, roles in taken.items() if len(roles) == 1 and roles[0][0] in ATTENDS]
 
 
-def _logit(nodes: Sequence[Node], core: Core) -> float | None:
-    """What the product of query and key is multiplied by, wherever that is done."""
-    behind = [core.query, core.key]
+def _logit(nodes: Sequence[Node], core: Core, beside: Set[int]) -> float | None:
+    """What the product of query and key is multiplied by, wherever that is done; None where a norm stands on the way,
+    or two addends are multiplied by different numbers. Adapters, `beside`, count for nothing."""
     factor = core.factor
-    for start in (*behind, *core.scores):
-        for node in back(nodes, (start,), lambda n: n.op in MIXES):
-            if node.op == "norm":
-                return None
-            if node.op == "scale":
-                factor *= abs(node.factors[0])
+    for start in (core.query, core.key, *core.scores):
+        own = _multiplied(nodes, start, beside, {})
+        if own is None:
+            return None
+        factor *= own
     return factor
 
 
+def _multiplied(nodes: Sequence[Node], at: int, beside: Set[int], known: dict[int, float | None]) -> float | None:
+    if at in known:
+        return known[at]
+    node = nodes[at]
+    factor = 1.0 if node.op != "norm" else None
+    below = [before for before in node.inputs if before not in beside] if node.op not in MIXES else []
+    if factor is not None and below:
+        each = [_multiplied(nodes, before, beside, known) for before in below]
+        numbers = [number for number in each if number is not None]
+        same = len(numbers) == len(each) and max(numbers) - min(numbers) <= ALIKE * max(numbers)
+        factor = numbers[0] * (abs(node.factors[0]) if node.op == "scale" else 1.0) if same else None
+    known[at] = factor
+    return factor
+
+
+ALIKE = 1e-6
+"""How far factors of two addends may differ, of the greater."""
+
+
 def part(
-    nodes: Sequence[Node], users: Users, role: Role, product: Node, columns: torch.Tensor | None = None
+    nodes: Sequence[Node],
+    users: Users,
+    role: Role | Literal["other"],
+    product: Node,
+    columns: torch.Tensor | None = None,
 ) -> RoleWeight:
     """What these columns of a product's matrix hold."""
     assert product.matrix is not None
@@ -305,29 +410,38 @@ def sources(nodes: Sequence[Node], place: int, until: Set[int]) -> list[tuple[No
             width = node.matrix.weight.shape[1]
             numbers = torch.arange(width)[:, None] if node.matrix.flipped else torch.arange(width)
             arrived = follow(nodes, node.at, numbers, place)
-            pairs.append((node, None if arrived is None else torch.unique(arrived[arrived >= 0])))
+            flat = torch.cat([x[x >= 0] for x in arrived]) if arrived else None
+            pairs.append((node, None if flat is None else torch.unique(flat)))
     return pairs
 
 
-def follow(nodes: Sequence[Node], start: int, labels: torch.Tensor, place: int) -> torch.Tensor | None:
-    """What numbers at `start` become at `place`; −1 for what came from elsewhere, None when they do not get there."""
-    known: dict[int, torch.Tensor] = {start: _like(nodes[start], labels)}
+def follow(nodes: Sequence[Node], start: int, labels: torch.Tensor, place: int) -> list[torch.Tensor]:
+    """What numbers at `start` become at `place`; −1 for what came from elsewhere. Empty when they do not get there;
+    several where a sum has several views of them (rotary embeddings by halves)."""
+    known: dict[int, list[torch.Tensor]] = {start: [_like(nodes[start], labels)]}
     for node in sorted(back(nodes, (place,), lambda n: n.at <= start, low=start), key=lambda n: n.at):
         here = {at: known[at] for at in node.inputs if at in known}
-        if node.at == start or not here:
+        if node.at == start or not here or node.op in ("match", "product"):
             continue
-        if node.op == "move":
-            if node.replay is not None:
-                missing = {at: _like(nodes[at], -1) for at in node.inputs if at not in here}
+        arrived: list[torch.Tensor] = []
+        if node.op != "move":
+            arrived = [_like(node, x) for views in here.values() for x in views if _broadcasts(x, node.value)]
+        elif node.replay is None:
+            arrived = [x for x in next(iter(here.values())) if x.shape == node.value.shape]
+        else:
+            missing = {at: _like(nodes[at], -1) for at in node.inputs if at not in here}
+            for i in range(max(map(len, here.values()))):
                 with suppress(RuntimeError, TypeError, ValueError, IndexError):  # a move that numbers cannot make
-                    known[node.at] = node.replay({**missing, **here})
-            elif next(iter(here.values())).shape == node.value.shape:
-                known[node.at] = next(iter(here.values()))
-        elif node.op != "match" and node.op != "product":
-            fitting = [x for x in here.values() if _broadcasts(x, node.value)]
-            if fitting:
-                known[node.at] = _like(node, fitting[0])
-    return known.get(place)
+                    arrived.append(node.replay({**missing, **{at: v[min(i, len(v) - 1)] for at, v in here.items()}}))
+        for x in arrived:
+            views = known.setdefault(node.at, [])
+            if len(views) < MOST_VIEWS and not any(x.shape == own.shape and torch.equal(x, own) for own in views):
+                views.append(x)
+    return known.get(place, [])
+
+
+MOST_VIEWS = 4
+"""Of one matrix' columns that a sum is followed with."""
 
 
 def _like(node: Node, numbers: torch.Tensor | int) -> torch.Tensor:

@@ -17,7 +17,7 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from stabkit.own.sublayers.graph import MIXES, Node, Op, WeightUse, back
+from stabkit.own.sublayers.graph import MIXES, MOST_STREAMS, Node, Op, WeightUse, back
 from stabkit.own.sublayers.memory import Memory, storage, tensors
 
 MOVES = frozenset(
@@ -31,6 +31,12 @@ FRESH = frozenset(
     "new_ones new_full scalar_tensor".split()
 )
 """Operations that take an activation for its shape alone."""
+PAIR = 1 << 31
+COMPLEX: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "view_as_complex": lambda x: (x[..., 0] + 1) * PAIR + x[..., 1] + 1,
+    "view_as_real": lambda x: torch.stack((x // PAIR - 1, x % PAIR - 1), -1),
+}
+"""Pairs of numbers as one and back, for numbers from −1 on: rotary embeddings by complex numbers."""
 LINEAR = frozenset({"linear", "_linear_pointwise", "mkl_linear", "_mkl_linear"})
 
 
@@ -114,6 +120,10 @@ class DispatchTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torc
         """The nodes of one operation; its first result is what passes through, any others hang beside it."""
         if name in ("index", "index_select") and self.find(args[0]) is None:
             self.note("embedding", sources, made[0], constants=(args[0],), name=self.own.name(args[0]))
+            return
+        if name in COMPLEX:
+            again = COMPLEX[name]
+            self.note("move", sources, made[0], replay=lambda instead: again(*instead.values()))
             return
         if name in MOVES:
             for i, tensor in enumerate(made):
@@ -252,6 +262,8 @@ class DispatchTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torc
             bias = beta * added.reshape(-1)
         if first is not None and second is not None:
             at = self.note("match", (first, second), out, factors=(alpha,))
+        elif (position := first if first is not None else second) is not None and self._mixes_streams(a, b, position):
+            at = self.note("scale", (position,), out, factors=(1.0,), name=self.own.name(b if first is not None else a))
         else:
             weight, flipped = (b, False) if first is not None else (a.transpose(-1, -2), True)
             if weight.dim() == 3 and (weight.shape[0] == 1 or weight.stride(0) == 0):
@@ -269,6 +281,16 @@ class DispatchTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torc
         if isinstance(added, torch.Tensor) and (behind := self.find(added)) is not None:
             self.note("add", (behind, at), out, factors=(beta, 1.0))
         return True
+
+    def _mixes_streams(self, a: torch.Tensor, b: torch.Tensor, at: int) -> bool:
+        """Whether a product combines a few streams (hyper-connections): a small matrix on an axis that is not the last
+        of what was moved there, which features are."""
+        few = (b if self.find(a) is not None else a).shape[-2:]
+        while (node := self.nodes[at]).op == "move" and len(node.inputs) == 1:
+            if self.nodes[node.inputs[0]].value.numel() != node.value.numel():
+                break
+            at = node.inputs[0]
+        return max(few) <= MOST_STREAMS and node.value.dim() > 3 and node.value.shape[-1] not in few
 
     # — norms written by hand: x (or x − mean) times one number a position, which x itself gave —
 
