@@ -140,7 +140,8 @@ def sight(model: nn.Module, inputs: Any) -> Sight | None:
     rows = moved(last_row, (0, 0)) or moved(first, (-1, 0))
     if rows and not ahead and not behind:  # tokens first
         return None
-    return Sight(ahead, not behind or moved(swapped, (0, -1)), rows)
+    ordered = x.is_floating_point() or not behind or moved(swapped, (0, -1))  # vectors may have their places in them
+    return Sight(ahead, ordered, rows)
 
 
 def _swapped(x: torch.Tensor) -> torch.Tensor:

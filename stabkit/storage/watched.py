@@ -111,7 +111,7 @@ def parse(path: Path, files: Mapping[str, bytes], digest: str) -> Watched:
 
 
 def _alarm(body: Mapping[str, Any]) -> Alarm:
-    """Of JSON; its advice follows from its link."""
+    """Of JSON; its advice follows from its link and when it was."""
     numbers = {name: float(value) for name, value in body["numbers"].items()}  # "nan" in JSON
     return typed(Alarm(**{name: body[name] for name in ("step", "link", "sentence")}, numbers=numbers))
 

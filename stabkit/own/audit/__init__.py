@@ -292,7 +292,7 @@ def _rows(case: Case) -> list[AuditRow]:
                 deviations: dict[str, list[float]] = {}
                 for r in case.readings:
                     if (r.site.stack, r.site.kind) == (stack, kind):
-                        deviations.setdefault(r.part.role, []).append(case.over(r))
+                        deviations.setdefault(r.role, []).append(case.over(r))
                 norms = dict.fromkeys(structure.stands(structure.measured(s)) for s in sublayers)
                 rows.append(
                     AuditRow(

@@ -63,11 +63,17 @@ class Reading:
     """Whether it is drawn as nn.Linear draws: U(±1/√fan_in)."""
 
     @property
+    def role(self) -> Role:
+        role = self.part.role
+        assert role != "other"  # those stand outside of sub-layers
+        return role
+
+    @property
     def slack(self) -> float:
         return max(0.05, 6 / math.sqrt(2 * self.shape[0] * self.shape[1]))
 
     def gain(self, base: Base, sigma: float) -> float:
-        return self.std / deviation(base, self.part.role, self.shape, sigma)
+        return self.std / deviation(base, self.role, self.shape, sigma)
 
 
 def deviation(base: Base, role: Role, shape: tuple[int, int], sigma: float) -> float:
@@ -118,7 +124,7 @@ class Case:
         """The recipe's gain for this matrix."""
         known = base or self.base
         of: BaseInit = "xavier_normal" if known == "linear" or known == "constant" else known
-        return self.method.gain(replace(reading.site, base=of), reading.part.role)
+        return self.method.gain(replace(reading.site, base=of), reading.role)
 
     def over(self, reading: Reading) -> float:
         """Its standard deviation over the recipe's; over the base's where the recipe says 0."""

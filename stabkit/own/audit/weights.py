@@ -25,12 +25,11 @@ Unit = tuple[Stack, Kind, Role]
 
 
 def _units(readings: Sequence[Reading]) -> dict[Unit, list[Reading]]:
-    return grouped(((r.site.stack, r.site.kind, r.part.role), r) for r in readings)
+    return grouped(((r.site.stack, r.site.kind, r.role), r) for r in readings)
 
 
 def judge(case: Case, anatomy: Anatomy) -> Iterator[Violation]:
     """Violations in what was drawn."""
-    yield from _finite(case, anatomy)
     yield from _clones(case)
     off = [r for r in case.readings if math.isfinite(r.std) and not case.fits(r)]
     default = [r for r in off if r.default]
@@ -47,29 +46,6 @@ def judge(case: Case, anatomy: Anatomy) -> Iterator[Violation]:
     yield from _norm_weights(anatomy)
 
 
-def _finite(case: Case, anatomy: Anatomy) -> Iterator[Violation]:
-    inside = [r for r in case.readings if not math.isfinite(r.std)]
-    outside = [part for part in anatomy.outside if not bool(part.weight.detach().isfinite().all())]
-    named = ", ".join(part.name or "a matrix" for part in outside)
-    for broken, of, what in (
-        (names(inside), f"{len(inside)} of {len(case.readings)} matrices", matrices(case, inside)),
-        (
-            tuple(part.name for part in outside if part.name),
-            f"{len(outside)} of {len(anatomy.outside)} matrices outside",
-            f"{named} outside all sub-layers," if outside else "",
-        ),
-    ):
-        if what:
-            yield Violation(
-                topic="not finite",
-                what=f"{what} with numbers that are not finite",
-                recipe="weights are finite",
-                measured=of,
-                remedy="initialise them, or find what overflowed",
-                parameters=broken,
-            )
-
-
 # — one draw for several layers —
 
 
@@ -82,7 +58,7 @@ def _clones(case: Case) -> Iterator[Violation]:
     for tied, alike in groups.items():
         if alike:
             held = [r for group in alike for r in group]
-            most = max(Counter((r.site.stack, r.site.kind, r.part.role) for group in alike for r in group[:1]).values())
+            most = max(Counter((r.site.stack, r.site.kind, r.role) for group in alike for r in group[:1]).values())
             sets = "one set" if most == 1 else f"{most} sets"
             said = f"share {sets} of weights" if tied else "start identical: copies of one draw"
             yield Violation(
@@ -108,7 +84,7 @@ def _whole(case: Case, held: Sequence[Reading]) -> str:
 def has_its_gains(case: Case) -> bool:
     """Whether all that the recipe scales has the recipe's own gain, in two roles at least."""
     scaled = [r for r in case.readings if case.expected(r) not in (0.0, 1.0)]
-    return len({r.part.role for r in scaled}) > 1 and all(case.fits(r) for r in scaled)
+    return len({r.role for r in scaled}) > 1 and all(case.fits(r) for r in scaled)
 
 
 def _alike(readings: Sequence[Reading]) -> Iterator[list[Reading]]:
@@ -166,7 +142,7 @@ def _constant(case: Case) -> Violation:
         recipe=f"a standard deviation that depends on the shape: {usual} ({case.method.source})",
         measured=case.words("constant"),
         remedy="draw every matrix with nn.init.xavier_normal_(weight, gain=…); at this width the two differ by "
-        f"{span(deviation('xavier_normal', r.part.role, r.shape, 0) / case.sigma for r in readings)}",
+        f"{span(deviation('xavier_normal', r.role, r.shape, 0) / case.sigma for r in readings)}",
         parameters=names(readings),
     )
 

@@ -99,7 +99,7 @@ def _together(by_stack: dict[Stack, str]) -> str:
 def _kinds_of_roles(readings: Sequence[Reading]) -> dict[Role, set[Kind]]:
     kinds: dict[Role, set[Kind]] = defaultdict(set)
     for r in readings:
-        kinds[r.part.role].add(r.site.kind)
+        kinds[r.role].add(r.site.kind)
     return dict(kinds)
 
 

@@ -96,6 +96,23 @@ def absent(squares: torch.Tensor, groups: Groups) -> frozenset[str]:
     return frozenset(name for name, part in zip(groups, parts, strict=True) if bool((part < 0).all()))
 
 
+def arrived(squares: torch.Tensor, groups: Groups) -> torch.Tensor:
+    """(parameters,) whether a gradient came that is more than rounding, of their squares: in a matrix' root mean square
+    above FAINT of the greatest in its sub-layer. What belongs to none is held against nothing."""
+    parameters = flat(groups)
+    sizes = torch.tensor([float(p.numel()) if p.dim() > 1 else math.inf for p in parameters], dtype=squares.dtype)
+    mean, there = squares / sizes, squares > 0
+    count = 0
+    for name, own in groups.items():
+        place = slice(count, count := count + len(own))
+        if own and name != OUTSIDE:
+            there[place] &= (mean[place] >= FAINT**2 * mean[place].max()) | sizes[place].isinf()
+    return there | squares.isnan()
+
+
+FAINT = 1e-6
+
+
 def summed(x: torch.Tensor, mesh: Mesh) -> torch.Tensor:
     """Σ over the processes of a mesh, in place; all of them call it together."""
     for dimension in range(0 if mesh is None else mesh.ndim):

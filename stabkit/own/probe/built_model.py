@@ -100,6 +100,7 @@ def make(
         objective = default_loss(model, seed if source is None else source)
         data = learnable.DESCRIBED
         notes.append(f"the factory gives no loss: cross-entropy on new batches of synthetic data ({data}) is used")
+        notes += filter(None, [objective.note])
     else:
         objective = of_loss(loss, name)
     if not optimizers:

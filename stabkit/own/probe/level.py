@@ -35,6 +35,7 @@ class Targets(TorchFunctionMode):
         self._smooth = 0.0, 1
         self._numbers: list[torch.Tensor] = []
         self._plain = True
+        self._first: torch.Tensor | None = None
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -57,12 +58,23 @@ class Targets(TorchFunctionMode):
             self._plain = False
             return
         classes, target, _ = seen[0]
+        if self._first is None:
+            self._first = target.flatten()
         if classes and not target.is_floating_point():
             self._counts.update(target.flatten().tolist())
         elif not classes:
             self._numbers.append(target.double().cpu())
         else:
             self._plain = False
+
+    def next_of(self, tokens: torch.Tensor) -> bool:
+        """Whether the first targets were these tokens (rows, tokens), one place on."""
+        if self._first is None or tokens.dim() != 2 or self._first.is_floating_point() or tokens.shape[1] < 2:
+            return False
+        after, asked = tokens[:, 1:], self._first
+        if asked.numel() == tokens.numel():
+            asked = asked.reshape(tokens.shape)[:, :-1]
+        return asked.numel() == after.numel() and torch.equal(asked.reshape(after.shape), after)
 
     @property
     def regression(self) -> bool:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -33,6 +33,7 @@ from stabkit.own.chain.gradients import (
     Groups,
     Weights,
     absent,
+    arrived,
     by_group,
     flat,
     gradient_squares,
@@ -48,7 +49,7 @@ from stabkit.own.probe.level import Targets
 from stabkit.own.probe.onward import TOO_LARGE, TrainingState
 from stabkit.own.probe.schedule import Peak, Ramp, Rates, Schedule, ramp, rates_of
 from stabkit.own.sublayers import reading, run
-from stabkit.own.sublayers.anatomy import and_more
+from stabkit.own.sublayers.anatomy import and_more, most_alike
 from stabkit.own.sublayers.memory import digest
 from stabkit.own.sublayers.reading import ResidualStream, States, logits
 from stabkit.results.own.cell import Broke, Facts, ModelCell, Sublayer
@@ -156,7 +157,7 @@ def record(
         drawn=drawn,
         frequencies=made.objective.frequencies if training.targets is None else training.targets.level,
         regression=training.targets is not None and training.targets.regression,
-        notes=training.notes,
+        notes=(*training.notes, *_idle(made.model, training), *_asked_ahead(made, training)),
     )
 
 
@@ -170,6 +171,8 @@ class _Training:
         self.weights = Weights(self.groups)
         self.reached = torch.zeros(len(flat(self.groups)), dtype=torch.bool)
         """Of the parameters, whether a gradient ever arrived."""
+        self.real = torch.zeros_like(self.reached)
+        """… and more than rounding."""
         self.broke: Broke | None = None
         """The first number of the first phase that was lost."""
         self.rates: list[Rates] = []
@@ -254,6 +257,7 @@ class _Training:
             states = self._states(recorder, step)
         squares = summed(gradient_squares(flat(groups), mesh_of(groups)), mesh_of(groups)).cpu()
         self.reached |= ~(squares <= 0)
+        self.real |= arrived(squares, groups)
         recorder.add("gradient", step, tuple(groups), by_group(squares, groups).sqrt().tolist())
         if self.tell and not scores_only:
             self.tell(step, self._loss)
@@ -312,6 +316,24 @@ def cell(made: BuiltModel, recorded: ProbeRecord, **asked: Any) -> ModelCell:
         optimizers=tuple(type(own).__name__ for own in made.optimizers),
     )
     return ModelCell(facts, recorded.records)
+
+
+def _idle(model: nn.Module, training: _Training) -> Iterator[str]:
+    """Of matrices anywhere that nothing but rounding arrived at."""
+    known = {id(p): name for name, p in model.named_parameters()}
+    wide = [
+        (known[id(p)], bool(own)) for p, own in zip(flat(training.groups), training.real, strict=True) if p.dim() > 1
+    ]
+    if idle := most_alike([name for name, real in wide if not real], [name for name, _ in wide]):
+        yield f"no gradient but rounding reached {len(idle)} trainable matrices ({and_more(idle)})"
+
+
+def _asked_ahead(made: BuiltModel, training: _Training) -> Iterator[str]:
+    """Where a loss asks for the next token, and the model sees it."""
+    shown = run.tokens(made.call)
+    if training.targets is not None and shown is not None and training.targets.next_of(shown):
+        if run.looks_ahead(made.model, made.call):
+            yield "the model sees the tokens that its loss asks it for: is its mask the wrong way round?"
 
 
 def _unreached(

@@ -52,6 +52,8 @@ class Objective:
     """The loss of who knows how often each answer comes and nothing else (nats), where that is known."""
     entropy: float | None = None
     """The loss of who knows all that can be learnt (nats), where that is known."""
+    note: str = ""
+    """What is to be known of what it asks for."""
     batches: Callable[[], int] = lambda: 0
     """How many there are, of an iterable that has ended; 0: as many as steps."""
 
@@ -139,6 +141,7 @@ def _tokens(model: nn.Module, words: Words, shape: tuple[int, int], device: torc
         fresh=True,
         frequencies=words.frequencies,
         entropy=words.entropy if kind is next_token else None,
+        note="" if kind is next_token else "the model sees the tokens after each: it is asked for hidden ones",
     )
 
 

@@ -6,6 +6,9 @@ the one with cross-attention, its encoder the one that the keys come from.
 
 from __future__ import annotations
 
+import math
+import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -54,8 +57,8 @@ class Coverage:
     def sentence(self) -> str:
         """`read: 12 ffn; not read: 34 % of the numbers in matrices inside the layers (h.0.mix.weight and 5 more)`."""
         kinds = ", ".join(f"{count} {kind}" for kind, count in self.read.items()) or "nothing"
-        missed = f"{100 * (1 - self.share):.2g} % of the numbers in matrices inside the layers ({and_more(self.left)})"
-        return f"read: {kinds}; not read: {missed}"
+        missed = f"{math.ceil(100 * (1 - self.share))} % of the numbers in matrices inside the layers"
+        return f"read: {kinds}; not read: {missed} ({and_more(self.left)})"
 
 
 ENOUGH = 0.95
@@ -190,6 +193,13 @@ def _place(stacks: Sequence[Sequence[TracedSublayer]], at: int) -> int:
 def and_more(names: Sequence[str]) -> str:
     """`h.0.a and 3 more`."""
     return names[0] + (f" and {len(names) - 1} more" if len(names) > 1 else "")
+
+
+def most_alike(names: Sequence[str], of: Sequence[str]) -> list[str]:
+    """Those whose like in other layers (`h.#.gate`) are mostly among them: in one layer alone a gradient may rightly be
+    nothing, as where streams that are still equal are mixed."""
+    those, every = (Counter(re.sub(r"\d+", "#", name) for name in own) for own in (names, of))
+    return [name for name in names if 2 * those[like := re.sub(r"\d+", "#", name)] > every[like]]
 
 
 @dataclass(frozen=True, slots=True)

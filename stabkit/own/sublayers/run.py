@@ -112,7 +112,7 @@ def looks_ahead(module: nn.Module, inputs: Any) -> bool:
         other[place] = x[0, 1] if not torch.equal(x[0, 1], x[place]) else x[0, 0]
     swap = {id(x): other}
     first, second = (
-        _first(watched(module, Call(tuple(map(own, call.args)), {name: own(v) for name, v in call.kwargs.items()})))
+        _first(returned(module, Call(tuple(map(own, call.args)), {name: own(v) for name, v in call.kwargs.items()})))
         for own in (lambda given: given, lambda given: swap.get(id(given), given))
     )
     if first is None or second is None or torch.equal(x, other):
@@ -126,9 +126,9 @@ def tokens(call: Call) -> torch.Tensor | None:
     return values[0] if len(values) == 1 else None
 
 
-def _first(watch: DispatchTrace) -> torch.Tensor | None:
-    """What a pass returned at the very first place."""
-    out = next((t for t in tensors(watch.returned) if t.is_floating_point() and t.dim() > 1), None)
+def _first(given: Any) -> torch.Tensor | None:
+    """What a pass returned, at the very first place."""
+    out = next((t for t in tensors(given) if t.is_floating_point() and t.dim() > 1), None)
     return None if out is None else out.flatten(2)[0, 0] if out.dim() > 2 else out[0]
 
 

@@ -290,7 +290,8 @@ class DispatchTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torc
             if self.nodes[node.inputs[0]].value.numel() != node.value.numel():
                 break
             at = node.inputs[0]
-        return max(few) <= MOST_STREAMS and node.value.dim() > 3 and node.value.shape[-1] not in few
+        stacked = node.op == "move" and len(node.inputs) > 1  # a history of values (DLCL)
+        return max(few) <= MOST_STREAMS and node.value.dim() > 3 and node.value.shape[-1] not in few and not stacked
 
     # — norms written by hand: x (or x − mean) times one number a position, which x itself gave —
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -176,6 +177,14 @@ class WatchedChain:
             self._places[id(optimizer)] = [i for i, p in parameters if mine is None or id(p) in mine]
         return self._places[id(optimizer)]
 
+    def left_of(self, moved: torch.Tensor) -> float:
+        """How far the weights are from where `weights.hold()` found them, which is let go of, over how far they `moved`
+        (parameters,) then: 1 where nothing was written to them since."""
+        whole = float(moved.sum())
+        now = float(self.weights.changes()[1].sum()) if whole else 0.0
+        self.weights.release()
+        return math.sqrt(now / whole) if whole else 1.0
+
     def squares(self, readings: Sequence[GradientReading]) -> list[torch.Tensor]:
         """(parameters,) float64 ‖∂L/∂θ‖² of each reading; all processes that hold a part call it together."""
         whole = [reading.whole() for reading in readings]
@@ -184,8 +193,9 @@ class WatchedChain:
         return list(torch.split(summed(torch.cat(whole), self.mesh).cpu(), [len(own) for own in whole]))
 
     def steps(self) -> tuple[dict[str, float], torch.Tensor]:
-        """What the weights moved since `weights.hold()`, which is let go of; (parameters,) ‖Δθ‖² of each."""
+        """What the weights moved since `weights.hold()`; (parameters,) ‖Δθ‖² of each."""
         moved, squares = self.weights.changes()
-        self.weights.release()
+        if not self.optimizers:
+            self.weights.release()
         names = [name + mark for mark in moved for name in self.groups]
         return dict(zip(names, torch.cat(list(moved.values())).tolist(), strict=True)), squares.cpu()

@@ -64,9 +64,10 @@ class Journal:
                 rest = "training goes on; the records are kept for the next try"
                 say(f"cannot write to {shelf.root} ({error.strerror}); {rest}")
 
-    def begin(self, sublayers: Sequence[Sublayer], guess: Guess | None) -> None:
-        """What rows will be of, and what the model's scores were worth at the start."""
-        self.alarms = Alarms(sublayers, guess=guess)
+    def begin(self, sublayers: Sequence[Sublayer], guess: Guess | None, *, anew: bool) -> None:
+        """What rows will be of, what the model's scores were worth at the start, and whether the optimiser has no
+        state."""
+        self.alarms = Alarms(sublayers, guess=guess, anew=anew)
 
     @property
     def warnings(self) -> list[Alarm]:
@@ -89,7 +90,7 @@ class Journal:
         if self.alarms.promise != before:
             log(self.alarms.promise)
 
-    def warn_of(self, alarm: Alarm) -> None:
+    def warn_of(self, alarm: Alarm | None) -> None:
         """What no row is reason for."""
         if self.shelf is not None:
             self._say(self.alarms.add(alarm))

@@ -10,7 +10,8 @@ import torch
 from torch import nn
 
 from stabkit.own.chain import updates
-from stabkit.own.chain.gradients import absent, by_group
+from stabkit.own.chain.gradients import absent, arrived, by_group
+from stabkit.own.first_look import first_look
 from stabkit.own.watch.chain import GradientReading, WatchedChain
 from stabkit.own.watch.inputs import Losses, WatchedBatch
 from stabkit.own.watch.journal import Journal
@@ -69,20 +70,31 @@ class Recording:
         self._reading: GradientReading | None = None
         self.notes = list(updates.notes(optimizers))
         self._read_at = self._before = -1
+        self._moved: torch.Tensor | None = None
+        """(parameters,) ‖Δθ‖² of the update that was just read."""
         self._last = -1, torch.empty(0)
         self.still = Still(self.chain.stream.kinds)
         if not optimizers:  # then an update is told of when it is done
             self.chain.weights.hold()
 
-    def steps_by(self, optimizers: Sequence[torch.optim.Optimizer]) -> None:
-        """From now on these step."""
+    def steps_by(self, step: int, optimizers: Sequence[torch.optim.Optimizer]) -> None:
+        """From now on, after `step` updates, these step."""
+        was, rate = updates.rate(self.optimizers), updates.rate(optimizers)
+        empty = not any(own.state for own in optimizers)
+        alarms, names = self.journal.alarms, updates.name(optimizers)
+        self.journal.warn_of(alarms.replaced(step, names, was, rate, empty=empty))
         self.optimizers = self.chain.optimizers = tuple(optimizers)
         self.chain.forget_places()
 
     def begin(self) -> None:
         """The first reading."""
         rows = self._read(0)
-        self.journal.begin(self.chain.sublayers, self.chain.reader.guess)
+        anew = not any(own.state for own in self.optimizers)
+        self.journal.begin(self.chain.sublayers, self.chain.reader.guess, anew=anew)
+        for remark in first_look(self.chain.model, self.optimizers) if self.chain.mesh is None else ():
+            link = "owned" if remark.topic == "optimizer" else "finite"
+            said = f"{remark.sentence}; {remark.remedy}"
+            self.journal.warn_of(Alarm(step=0, link=link, sentence=said, numbers={}, names=frozenset(remark.names)))
         self._keep(rows)
         for said in self.chain.owned():
             self.journal.warn_of(Alarm(step=0, link="owned", sentence=said, numbers={}))
@@ -91,6 +103,9 @@ class Recording:
         """Before the first step that this optimiser makes in update `step`: the gradients that it is about to use."""
         if step != self._before:
             self._before, self._reading = step, None
+            if self._moved is not None:
+                self.journal.warn_of(self.journal.alarms.rewritten(step, self.chain.left_of(self._moved)))
+                self._moved = None
             if self.chain.changed(whole=reads(self.every, step)):
                 said = f"from update {step} on, the model has other parameters or trains others"
                 self.notes.append(f"{said}; ‖θ_t − θ_0‖ is measured from that update")
@@ -112,6 +127,7 @@ class Recording:
             rows = self._waiting()
             try:
                 moved, squares = chain.steps()
+                self._moved = squares if self.optimizers else None
                 rows.append(("delta", step, moved, NOBODY))
                 rows += self._read(step)
             finally:
@@ -162,7 +178,14 @@ class Recording:
         if before == step - 1 and len(gradients) == len(moved):
             chain = self.chain
             yield from self.still.see(
-                step, chain.sublayers, chain.names, gradients, moved, chain.causes, set(chain.unstepped)
+                step,
+                chain.sublayers,
+                chain.names,
+                gradients,
+                moved,
+                chain.causes,
+                set(chain.unstepped),
+                arrived(gradients, chain.groups),
             )
 
     def facts(self, name: str, steps: int, notes: Sequence[str]) -> Facts:
@@ -176,7 +199,13 @@ class Recording:
             steps=steps,
             sublayers=chain.sublayers,
             how=chain.stream.how,
-            notes=(*notes, *self.notes, *chain.stream.notes, *filter(None, [self.journal.alarms.promise])),
+            notes=(
+                *notes,
+                *self.notes,
+                *self.still.notes,
+                *chain.stream.notes,
+                *filter(None, [self.journal.alarms.promise]),
+            ),
             model=type(chain.model).__name__,
             parameters=sum(p.numel() for p in chain.model.parameters()),
             width=chain.reader.width,

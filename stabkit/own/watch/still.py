@@ -1,5 +1,6 @@
 """What does not move: tensors to be trained that no optimiser steps, that no gradient arrives at, or that have one and
-stay what they are (a rate of 0, steps below half a unit in the last place of bfloat16).
+stay what they are (a rate of 0, steps below half a unit in the last place of bfloat16); matrices whose gradient is
+rounding, below FAINT of their sub-layer's.
 
 A branch that starts at 0, a layer that is skipped at random, an expert that nobody asks or a warm-up from 0 look like
 that for a few updates: it is told after IN_A_ROW readings. A graph that is cut is told at once: nothing arrives at the
@@ -8,11 +9,13 @@ lowest sub-layers, nor at the embeddings before them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence, Set
 
 import torch
 
-from stabkit.own.sublayers.anatomy import and_more
+from stabkit.own.chain.gradients import FAINT
+from stabkit.own.sublayers.anatomy import and_more, most_alike
 from stabkit.results.own.alarm import Alarm
 from stabkit.results.own.cell import Sublayer
 
@@ -32,6 +35,31 @@ def described(names: Sequence[str], kinds: Mapping[str, str]) -> str:
     return f"{' and '.join([', '.join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)} ({and_more(list(names))})"
 
 
+def _alarm(step: int, link: str, sentence: str, names: Sequence[str], of: int) -> Alarm:
+    numbers = {"tensors": len(names), "of": of}
+    return Alarm(step=step, link=link, sentence=sentence, numbers=numbers, names=frozenset(names))
+
+
+def _unchosen(silent: Sequence[str], groups: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """{tensor: its expert} of those all of whose tensors are silent while a like one's in the same sub-layer are not:
+    names that differ in one number, `experts.0.up` and `experts.3.up`, under a word that counts."""
+    still, found = set(silent), dict[str, str]()
+    for own in groups.values():
+        experts: dict[tuple[str, str], list[str]] = {}
+        for name in own:
+            if (place := EXPERT.search(name)) is not None:
+                experts.setdefault((name[: place.start(1)], name[: place.end(1)]), []).append(name)
+        for (siblings, expert), tensors in experts.items():
+            others = [name for (stem, other), names in experts.items() if stem == siblings != other for name in names]
+            if still.issuperset(tensors) and any(name not in still for name in others if not name.startswith(expert)):
+                found.update(dict.fromkeys(tensors, expert))
+    return found
+
+
+EXPERT = re.compile(r"expert\w*\.(\d+)\.")
+"""A list of experts, by its name."""
+
+
 class Still:
     """Of one watch: counts readings in a row."""
 
@@ -39,6 +67,9 @@ class Still:
         self.kinds = kinds
         self._silent: dict[str, int] = {}
         self._unmoved: dict[str, int] = {}
+        self._faint: dict[str, int] = {}
+        self.notes: list[str] = []
+        """What is worth knowing and no fault: experts that no token chose."""
 
     def see(
         self,
@@ -49,10 +80,11 @@ class Still:
         moved: torch.Tensor,
         causes: Mapping[str, str],
         unstepped: Set[str],
+        arrives: torch.Tensor,
     ) -> Iterator[Alarm]:
         """After update `step`: (parameters,) squares of its gradients and of what it moved, in the order of `groups`,
         {site: names}. `causes`: {name: why it may stay where it is}; `unstepped`: whom no optimiser steps, of which
-        another warning is."""
+        another warning is; `arrives` (parameters,): whether a gradient is more than rounding."""
         names = [name for own in groups.values() for name in own]
         arrived = dict(zip(names, (gradients > 0).tolist(), strict=True))
         unknown = dict(zip(names, gradients.isnan().tolist(), strict=True))
@@ -63,12 +95,27 @@ class Still:
             stuck = has and stays[name] and name not in unstepped
             self._unmoved[name] = self._unmoved.get(name, 0) + 1 if stuck else 0
         yield from self._cut(step, sublayers, groups, gradients)
-        silent = [name for name in names if self._silent[name] >= IN_A_ROW]
+        still = [name for name in names if self._silent[name] >= IN_A_ROW]
+        unchosen = _unchosen(still, groups)
+        if unchosen and not self.notes:
+            self.notes.append(
+                f"no token chose {and_more(list(dict.fromkeys(unchosen.values())))} in {IN_A_ROW} readings"
+            )
+        silent = [name for name in still if name not in unchosen]
         if silent:
             sentence = (
                 f"no gradient reached {described(silent, self.kinds)}, although trainable, in {IN_A_ROW} readings"
             )
-            yield Alarm(step=step, link="reach", sentence=sentence, numbers={"tensors": len(silent), "of": len(names)})
+            yield _alarm(step, "reach", sentence, silent, len(names))
+        for name, real in zip(names, arrives.tolist(), strict=True):
+            self._faint[name] = 0 if real or not arrived[name] else self._faint.get(name, 0) + 1
+        faint = most_alike([name for name in names if self._faint[name] >= IN_A_ROW], names)
+        if faint:
+            sentence = (
+                f"no gradient but rounding, below {FAINT:g} of their sub-layers', reached "
+                f"{described(faint, self.kinds)} in {IN_A_ROW} readings"
+            )
+            yield _alarm(step, "reach", sentence, faint, len(names))
         unmoved = [name for name in names if self._unmoved[name] >= IN_A_ROW]
         if unmoved:
             known = dict.fromkeys(causes[name] for name in unmoved if name in causes)
@@ -77,7 +124,7 @@ class Still:
                 f"{described(unmoved, self.kinds)} did not move in {IN_A_ROW} readings, although a gradient "
                 f"arrives{why}"
             )
-            yield Alarm(step=step, link="still", sentence=sentence, numbers={"tensors": len(unmoved), "of": len(names)})
+            yield _alarm(step, "still", sentence, unmoved, len(names))
 
     def _cut(
         self, step: int, sublayers: Sequence[Sublayer], groups: Mapping[str, Sequence[str]], gradients: torch.Tensor
@@ -101,4 +148,6 @@ class Still:
                         f": something before {trained[len(cut)].name} cuts the graph (detach, no_grad, checkpointing "
                         "whose inputs need no gradient)"
                     )
-                yield Alarm(step=step, link="reach", sentence=sentence, numbers={"sub-layers": len(cut)})
+                tensors = frozenset(name for own in cut for name in groups[own.name])
+                numbers = {"sub-layers": len(cut)}
+                yield Alarm(step=step, link="reach", sentence=sentence, numbers=numbers, names=tensors)

@@ -133,7 +133,7 @@ class Watch:
         self.optimizers = following
         self._hook()
         if self._recording is not None:
-            self._recording.steps_by(following)
+            self._recording.steps_by(self.steps, following)
 
     def step(self) -> None:
         """After an update, where there is no optimiser whose hooks tell."""

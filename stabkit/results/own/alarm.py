@@ -10,13 +10,17 @@
               often each answer comes, the level that a loss is stuck at
     jump      ‖Δθ‖ of a sub-layer is more than JUMP times its own median of the readings before: reports from the
               field have it before a spike of the loss
-    start     the first loss costs much more than a uniform guess (`guess.py`)
-    owned     tensors to be trained that no optimiser given steps, or that are not among the model's parameters
+    start     the first loss costs much more than a uniform guess, or is several times what the scores cost (`guess.py`)
+    owned     tensors to be trained that no optimiser given steps, that two do, or that are not the model's parameters
+    resume    trained weights go on with an optimiser whose state is empty, and the loss or the rate leaps
+    small     no sub-layer moves by more than SMALL of its weights, and that does not grow (a warm-up's does)
+    undone    the weights are written between two updates, so that most of the last step is taken back
     outlook   after 50, 100 or 200 updates the rule of `looks.py` says that it will not train; that it will is a note
     reach     tensors to be trained that no gradient arrives at (`own/watch/still.py`, as what follows)
     still     tensors that have a gradient and do not move
 
-Each is told once. The limits were chosen on one part of the corpus of users' models, and are judged on the other
+Each is told once, and again of tensors that it was not told of. The limits were chosen on one part of the corpus of
+users' models, and are judged on the other
 (docs/verdict.md); that a stream grows three-fold between two readings was warned of before, and was as often wrong as
 right.
 """
@@ -44,6 +48,16 @@ LATE, LEVEL = 64, 0.003
 """Updates after which a model is to have learnt more than frequencies; H(mean p) − mean H(p) of its scores, nats."""
 JUMP, BEFORE = 20.0, 5
 """Times the median of so many readings."""
+SMALL, SMALL_READINGS = 1e-6, 8
+"""‖Δθ‖/‖θ‖ of an update, and readings in a row; float32 holds weights to 10⁻⁷ of themselves."""
+LEAPS, RATE_LEAPS, SOON = 0.15, 3.0, 10
+"""What a loss rises by, of the uniform level, within SOON updates of a restart; times the rate before it."""
+TRAINED = 0.8
+"""Of the uniform level: weights whose first loss is below were trained before."""
+UNDONE, UNDONE_READINGS = 0.5, 3
+"""Share of a step that is taken back before the next one, and readings in a row."""
+TOLD = 3
+"""Times that a link is told of, each time of other tensors."""
 WEAK = VANISHED
 """The lowest layer's gradient over the top layer's: warned of below, and above its inverse."""
 TRY = {
@@ -53,7 +67,6 @@ TRY = {
     "loss": "rate/10",
     "finite": "rate/10",
     "level": "rate/10",
-    "jump": "clip",
     "outlook": "rate/10",
 }
 """{link: the change to try first}."""
@@ -89,16 +102,23 @@ class Alarm:
     link: str
     sentence: str
     numbers: Mapping[str, float]
+    names: frozenset[str] = frozenset()
+    """Tensors that it is of; none where it is of a link as a whole."""
+
+    @property
+    def _key(self) -> str:
+        """Of the change to try: none before the first update, which no rate has moved."""
+        return TRY.get(self.link, "") if self.step else ""
 
     @property
     def change(self) -> str:
         """The change to try first; "" where none is known."""
-        return BY_KEY[TRY[self.link]].label if self.link in TRY else ""
+        return BY_KEY[self._key].label if self._key else ""
 
     @property
     def advice(self) -> str:
         """The same as an advice."""
-        usual = ", or its optimiser's usual one if lower" if TRY.get(self.link) == "rate/10" else ""
+        usual = ", or its optimiser's usual one if lower" if self._key == "rate/10" else ""
         return f"try {self.change}{usual}; stabkit probe tests it on a copy" if self.change else ""
 
     @property
@@ -130,6 +150,13 @@ class Alarms:
     _steps: dict[str, list[float]] = field(default_factory=dict)
     _level: list[int] = field(default_factory=list)
     _losses: list[float] = field(default_factory=list)
+    _named: dict[str, set[str]] = field(default_factory=dict)
+    _small: list[float] = field(default_factory=list)
+    _sizes: list[float] = field(default_factory=list)
+    _undone: int = 0
+    _times: float = 1.0
+    anew: bool = False
+    """Whether the optimiser had no state when the watch began."""
     promise: str = ""
     """That it trains, in a sentence, where its losses say so; "" before."""
 
@@ -140,10 +167,37 @@ class Alarms:
 
     def add(self, alarm: Alarm | None) -> Alarm | None:
         """The warning, if there is one and its link was not told of before."""
-        if alarm is None or alarm.link in self.raised:
+        if alarm is None:
             return None
-        self.raised[alarm.link] = alarm
+        before = self._named.setdefault(alarm.link, set())
+        told = [own for own in self.raised.values() if own.link == alarm.link]
+        if told and (len(told) == TOLD or alarm.names <= before):
+            return None
+        before |= alarm.names
+        self.raised[f"{alarm.link}{len(told) or ''}"] = alarm
         return alarm
+
+    def replaced(self, step: int, names: str, was: float, rate: float, *, empty: bool) -> Alarm | None:
+        """Other optimisers step from now on, whose state may be `empty`: the warning, where their rate leaps too."""
+        self._steps.clear()
+        if not (rate > RATE_LEAPS * was > 0 and empty):
+            return None
+        sentence = (
+            f"from here on {names} steps with an empty state at a rate of {rate:.3g}, {rate / was:.3g} times that of "
+            "the update before; load its state and schedule, or let the rate rise anew"
+        )
+        return Alarm(step=step, link="resume", sentence=sentence, numbers={"rate": rate, "before": was})
+
+    def rewritten(self, step: int, left: float) -> Alarm | None:
+        """Before update `step` + 1 weights are `left` of a step away from where they were before the last one."""
+        self._undone = self._undone + 1 if 1 - left > UNDONE else 0
+        if self._undone < UNDONE_READINGS:
+            return None
+        sentence = (
+            f"between two updates something other than the optimizer writes to the weights: {100 * (1 - left):.3g} % "
+            "of each step is undone (an average copied over the model, weights loaded again?)"
+        )
+        return Alarm(step=step, link="undone", sentence=sentence, numbers={"undone": 1 - left, "limit": UNDONE})
 
     def _lost(self, probe: str, step: int, row: Mapping[str, float], missing: Set[str]) -> Alarm | None:
         if probe not in ("loss", "gradient", "stream"):
@@ -157,7 +211,7 @@ class Alarms:
 
     def _before(self) -> str:
         """What had been told: the nearest cause of what a link comes to in the end."""
-        parts = [f"{link} at update {alarm.step}" for link, alarm in self.raised.items()]
+        parts = [f"{alarm.link} at update {alarm.step}" for alarm in self.raised.values()]
         return f"earlier warnings: {', '.join(parts)}" if parts else "no earlier warning"
 
     def _judged(self, probe: str, step: int, row: Mapping[str, float]) -> Alarm | None:
@@ -171,6 +225,7 @@ class Alarms:
         return judge[probe](step, row) if probe in judge else None
 
     def _of_gradient(self, step: int, row: Mapping[str, float]) -> Alarm | None:
+        self._sizes = [*self._sizes[1 - SMALL_READINGS :], math.hypot(*(x for x in row.values() if x == x))]
         for stack in dict.fromkeys(sublayer.stack for sublayer in self.sublayers):
             norms: dict[int, float] = {}
             for sublayer in self.sublayers:
@@ -204,11 +259,22 @@ class Alarms:
         moved = {own.both_names: row.get(f"{own.name}@relative", 0.0) for own in self.sublayers}
         name, most = max(moved.items(), key=lambda one: one[1], default=("", 0.0))
         if not most > MOST_STEP:
-            return self._jumped(step, moved)
+            return self._slight(step, most) or self._jumped(step, moved)
         sentence = (
             f"one update moved {name} by {most:.2g} times its weights' norm; the likely cause is the learning rate"
         )
         return Alarm(step=step, link="step", sentence=sentence, numbers={"relative": most, "limit": MOST_STEP})
+
+    def _slight(self, step: int, most: float) -> Alarm | None:
+        """Steps that move nothing, in readings in a row; of a warm-up they grow from one to the next."""
+        grows = bool(self._small) and most > 1.1 * self._small[-1]
+        self._small = [*self._small, most] if 0 < most < SMALL and not grows else []
+        if len(self._small) < SMALL_READINGS:
+            return None
+        same = len(self._sizes) == SMALL_READINGS and max(self._sizes) < 1.001 * min(self._sizes)
+        clipped = f", and its gradient's norm is {self._sizes[-1]:.3g} each time: is it clipped before it is unscaled?"
+        sentence = f"no sub-layer moves by more than {most:.2g} of its weights in an update{clipped * same}"
+        return Alarm(step=step, link="small", sentence=sentence, numbers={"relative": most, "limit": SMALL})
 
     def _jumped(self, step: int, moved: Mapping[str, float]) -> Alarm | None:
         found: Alarm | None = None
@@ -248,13 +314,22 @@ class Alarms:
 
     def _of_loss(self, step: int, row: Mapping[str, float]) -> Alarm | None:
         value = row["train"]
-        self._losses.append(value)
         if math.isnan(self._loss):
             self._loss = value
+            self._times = self.guess.summed(value) if self.guess is not None and not step else 1.0
             if not step and self.guess is not None and (said := self.guess.high(value)):
                 return Alarm(
                     step=step, link="start", sentence=said, numbers={"loss": value, "guess": self.guess.uniform}
                 )
+        self._losses.append(value / self._times)
+        trained = self.guess is not None and self._losses[0] < TRAINED * self.guess.uniform
+        if self.anew and trained and self.guess and len(self._losses) <= SOON:
+            if value - self._loss > LEAPS * self.guess.uniform:
+                sentence = (
+                    f"the loss is {value:.3g}, up from {self._loss:.3g}: the weights were trained before, and the "
+                    "optimizer began with an empty state; load its state, or let the rate rise anew"
+                )
+                return Alarm(step=step, link="resume", sentence=sentence, numbers={"loss": value, "first": self._loss})
         if not value > LOSS_TIMES * self._loss > 0:
             return self._outlook(step) if len(self._losses) in LOOKED_AT else None
         sentence = f"the loss is {value:.3g}, up from {self._loss:.3g} at the start; {self._before()}"
@@ -264,7 +339,8 @@ class Alarms:
         """What the losses so far say of the training, once, where that is firm."""
         if self.promise or "outlook" in self.raised or not 0 < self._loss < math.inf:
             return None
-        level = self._loss if self.guess is None else min(self._loss, self.guess.uniform)
+        first = self._loss / self._times
+        level = first if self.guess is None else min(first, self.guess.uniform)
         p = ours().looks.probability(tens(self._losses), Known(None, level, None, guessed=True))
         said = f"by its loss so far it trains with a probability of {min(max(p, 0.01), 0.99):.2f}"
         if p >= FIRM[1]:

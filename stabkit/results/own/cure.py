@@ -132,7 +132,7 @@ def first_tried(worst: Verdict, cells: Sequence[ModelCell]) -> list[str]:
     usual = USUAL.get(next(iter(facts.optimizers), ""), math.nan)
     odd = {name: link for name, link in worst.links.items() if name in LINKS and _odd(link)}
     found: list[str] = [name for name in odd if odd[name].verdict == "fail"]
-    if facts.guess is not None and facts.guess.high(facts.start):
+    if facts.guess is not None and facts.guess.high(facts.start) and facts.guess.summed(facts.start) == 1:
         found.append("start")
     if facts.rate < LOW * usual:
         found.append("slow")

@@ -28,7 +28,9 @@ def known(cell: ModelCell) -> Known | None:
     facts = cell.facts
     level, guessed = facts.frequencies, facts.frequencies is None
     if level is None:
-        level = min(facts.start, facts.guess.uniform) if facts.guess is not None and scored(cell) else facts.start
+        level = facts.start
+        if facts.guess is not None and scored(cell):
+            level = min(level, facts.guess.summed(level) * facts.guess.uniform)
     if not facts.fresh or not 0 < level < math.inf:
         return None
     return Known(of_cell(cell, ours())[0], level, facts.entropy, guessed)

@@ -16,6 +16,8 @@ FAR = 2.0
 """Nats above a uniform guess: scores of a standard deviation of 2."""
 ALIKE = 0.3
 """How far a loss may be from the cost, over what the cost is above a uniform guess."""
+MANY, SUMMED = 16, 1.8
+"""Classes from which a first loss is compared with what the scores cost, and times that it is more than a mean."""
 WIDE = 1.5
 """Times 1/√d from which a head's standard deviation is named as the cause."""
 
@@ -36,9 +38,20 @@ class Guess:
     def uniform(self) -> float:
         return math.log(self.classes)
 
+    def summed(self, loss: float) -> float:
+        """How many times what the scores cost this first loss is; 1 where it is near it. Labels that are not equally
+        frequent move it by a tenth or so; a sum over micro-batches or tokens, or a second term, by more."""
+        many = self.classes >= MANY and self.head and 0 < loss < math.inf and 0 < self.cost < math.inf
+        return loss / self.cost if many and loss > SUMMED * self.cost else 1.0
+
     def high(self, loss: float = math.nan) -> str:
         """What is to be said of this loss, or of the scores where none is given; "" where they are near a guess."""
         above = self.cost - self.uniform
+        if (times := self.summed(loss)) > 1:
+            return (
+                f"the loss at the start, {loss:.3g}, is {times:.2g} times what the logits cost, {self.cost:.3g}: a sum "
+                "over micro-batches or tokens rather than their mean, or more than one term"
+            )
         if not above > FAR or not math.isfinite(self.cost):
             return ""
         if math.isnan(loss):
