@@ -158,6 +158,12 @@ class Weights:
             changes["@start"] = self._norms(summed(_squares(_differences(now, self.first), mesh, _device(now)), mesh))
         return changes, steps
 
+    def away(self) -> torch.Tensor:
+        """‖θ − θ'‖² since `hold` of all that lies in this process, on the device."""
+        assert self.held is not None
+        now = [p.detach() for p in flat(self.groups)]
+        return _squares(_differences(now, self.held), None, _device(now)).sum()
+
     def _norms(self, squares: torch.Tensor) -> torch.Tensor:
         return by_group(squares, self.groups).nan_to_num(0.0).sqrt()
 

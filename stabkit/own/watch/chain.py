@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -177,13 +176,12 @@ class WatchedChain:
             self._places[id(optimizer)] = [i for i, p in parameters if mine is None or id(p) in mine]
         return self._places[id(optimizer)]
 
-    def left_of(self, moved: torch.Tensor) -> float:
+    def left_of(self, moved: torch.Tensor) -> torch.Tensor:
         """How far the weights are from where `weights.hold()` found them, which is let go of, over how far they `moved`
-        (parameters,) then: 1 where nothing was written to them since."""
-        whole = float(moved.sum())
-        now = float(self.weights.changes()[1].sum()) if whole else 0.0
+        (parameters,) then: 1 where nothing was written to them since, no number where they did not move."""
+        now = self.weights.away()
         self.weights.release()
-        return math.sqrt(now / whole) if whole else 1.0
+        return (now / moved.sum()).sqrt()
 
     def squares(self, readings: Sequence[GradientReading]) -> list[torch.Tensor]:
         """(parameters,) float64 ‖∂L/∂θ‖² of each reading; all processes that hold a part call it together."""
@@ -198,4 +196,4 @@ class WatchedChain:
         if not self.optimizers:
             self.weights.release()
         names = [name + mark for mark in moved for name in self.groups]
-        return dict(zip(names, torch.cat(list(moved.values())).tolist(), strict=True)), squares.cpu()
+        return dict(zip(names, torch.cat(list(moved.values())).tolist(), strict=True)), squares

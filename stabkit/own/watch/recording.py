@@ -71,7 +71,9 @@ class Recording:
         self.notes = list(updates.notes(optimizers))
         self._read_at = self._before = -1
         self._moved: torch.Tensor | None = None
-        """(parameters,) ‖Δθ‖² of the update that was just read."""
+        """(parameters,) ‖Δθ‖² of the update that was just read …"""
+        self._left: list[tuple[int, torch.Tensor]] = []
+        """… and, before the next, how much of it is left; on the device."""
         self._last = -1, torch.empty(0)
         self.still = Still(self.chain.stream.kinds)
         if not optimizers:  # then an update is told of when it is done
@@ -104,7 +106,7 @@ class Recording:
         if step != self._before:
             self._before, self._reading = step, None
             if self._moved is not None:
-                self.journal.warn_of(self.journal.alarms.rewritten(step, self.chain.left_of(self._moved)))
+                self._left.append((step, self.chain.left_of(self._moved)))
                 self._moved = None
             if self.chain.changed(whole=reads(self.every, step)):
                 said = f"from update {step} on, the model has other parameters or trains others"
@@ -127,12 +129,15 @@ class Recording:
             rows = self._waiting()
             try:
                 moved, squares = chain.steps()
-                self._moved = squares if self.optimizers else None
+                self._moved = squares if self.optimizers and chain.mesh is None else None
                 rows.append(("delta", step, moved, NOBODY))
                 rows += self._read(step)
             finally:
                 self._keep(rows)
-            for alarm in self._still(step, squares):
+            left, self._left = self._left, []
+            for at, share in left:
+                self.journal.warn_of(self.journal.alarms.rewritten(at, float(share)))
+            for alarm in self._still(step, squares.cpu()):
                 self.journal.warn_of(alarm)
         elif meets(self.every, step) if chain.mesh is not None else chain.device.type == "cpu" or self.journal.due:
             self._keep(self._waiting())
