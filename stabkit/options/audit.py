@@ -50,7 +50,11 @@ def model(name: str, depth: int | None) -> tuple[nn.Module, Any]:
     the loss calls the module with at step 0, None where there is no loss.
     """
     built_model.seeded(0)
-    given = factory.call("FACTORY", name, depth)
+    return of(factory.call("FACTORY", name, depth), name)
+
+
+def of(given: Any, name: str) -> tuple[nn.Module, Any]:
+    """(module, inputs) of what a factory returned."""
     if isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], nn.Module):
         if _is_inputs(given[1]):
             return given

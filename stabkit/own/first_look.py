@@ -114,18 +114,9 @@ def sight(model: nn.Module, inputs: Any) -> Sight | None:
         return None
 
     def out(other: torch.Tensor) -> torch.Tensor | None:
-        own = Call(
-            tuple(other if a is x else a for a in call.args),
-            {k: other if v is x else v for k, v in call.kwargs.items()},
-        )
-        found = next((t for t in tensors(run.returned(model, own)) if t.is_floating_point() and t.dim() > 1), None)
+        given = tensors(run.returned(model, call.instead(x, other)))
+        found = next((t for t in given if t.is_floating_point() and t.dim() > 1), None)
         return found if found is not None and found.shape[:2] == x.shape[:2] else None
-
-    def changed(*places: tuple[int, int]) -> torch.Tensor:
-        other = x.clone()
-        for place in places:
-            other[place] = next((x[0, i] for i in range(x.shape[1]) if not torch.equal(x[0, i], x[place])), x[place])
-        return other
 
     base = out(x)
     if base is None or not bool(base.isfinite().all()) or torch.equal(swapped := _swapped(x), x):
@@ -133,9 +124,9 @@ def sight(model: nn.Module, inputs: Any) -> Sight | None:
 
     def moved(other: torch.Tensor, place: tuple[int, int]) -> bool:
         now = out(other)
-        return now is not None and not torch.allclose(now[place], base[place], rtol=1e-4, atol=1e-6)
+        return now is not None and run.differs(base[place], now[place])
 
-    first, last_token, last_row = changed((0, 0)), changed((0, -1)), changed((-1, 0))
+    first, last_token, last_row = (run.altered(x, place) for place in ((0, 0), (0, -1), (-1, 0)))
     ahead, behind = moved(last_token, (0, 0)), moved(first, (0, -1))
     rows = moved(last_row, (0, 0)) or moved(first, (-1, 0))
     if rows and not ahead and not behind:  # tokens first

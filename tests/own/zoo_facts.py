@@ -62,6 +62,8 @@ before, after, around = (True, False, False, False), (False, False, True, False)
 post, bare = (False, False, False, True), (False, False, False, False)
 PRE, POST, RES_POST, SANDWICH = (dict.fromkeys(PAIR, places) for places in (before, post, after, around))
 PRE_SIDE, PRE_TRIPLE, POST_TRIPLE = {"self+ffn": before}, dict.fromkeys(TRIPLE, before), dict.fromkeys(TRIPLE, post)
+FIRST_CROSS = {"self": 0.8, "cross": 0.2, "ffn": 1}
+"""Of five layers the first reads the input, the others themselves."""
 PRE_CONFORMER = {"ffn": (True, False, False, None), "self": before, "other": (True, True, False, False)}
 """Only the second feed-forward has a norm after its sum; a batch norm stands inside of the convolution module."""
 FIRST_BARE = {"self": (None, False, False, False), "ffn": before}
@@ -120,7 +122,7 @@ FACTS = {
         {"out": 0.02, "up": 0.02, "down": 0.02}, "DeepseekV3DecoderLayer, …Attention; norms on latents",
     ),
     "perceiver": Facts(
-        {"encoder": 5}, PAIR, PRE_TRIPLE, 0, False, H, same(0.02), "PerceiverEncoder: a layer of cross and ffn, then 4"
+        {"encoder": 5}, FIRST_CROSS, PRE_TRIPLE, 0, False, H, same(0.02), "PerceiverEncoder: a layer of cross and ffn, then 4"
     ),
     "qwen3_moe": Facts(DEC, PAIR, PRE, 1, True, None, same(0.02), "Qwen3MoeDecoderLayer, Qwen3MoeExperts"),
     "siglip_vision": Facts(

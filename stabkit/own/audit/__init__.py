@@ -260,8 +260,10 @@ def recognised(
     raise UsageError(f"found no inputs that the model accepts (with {ran}: {raised}); {run.RETURN_INPUTS}")
 
 
-def _stacks(anatomy: Anatomy, said: tuple[int, int] | None, looks_ahead: Callable[[], bool]) -> dict[Stack, Found]:
-    """The stacks by name; a single one that nobody named is an encoder where it `looks_ahead`."""
+def _stacks(
+    anatomy: Anatomy, said: tuple[int, int] | None, looks_ahead: Callable[[], bool | None]
+) -> dict[Stack, Found]:
+    """The stacks by name; a single one that nobody named is a decoder where it does not `looks_ahead`."""
     stacks = anatomy.stacks
     if not stacks:
         raise UsageError(
@@ -269,7 +271,7 @@ def _stacks(anatomy: Anatomy, said: tuple[int, int] | None, looks_ahead: Callabl
             "scales, norms and matrix products" + (f" ({anatomy.notes[0]})" if anatomy.notes else "")
         )
     if said is None:
-        said = (1, 1) if anatomy.encoder_of else (1, 0) if looks_ahead() else (0, 1)
+        said = (1, 1) if anatomy.encoder_of else (0, 1) if looks_ahead() is False else (1, 0)
     if all(said):
         if not anatomy.encoder_of:
             raise UsageError(

@@ -59,9 +59,9 @@ def of_gain(
         yield Cause(tuple(0.02 / b for b in base), "N(0, 0.02²) for every shape, as in BERT and GPT-2")
     for share, side, name in (
         (2, 0, "Kaiming's √(2/fan_in)"),
-        (1, 0, "LeCun's √(1/fan_in)"),
+        (1, 0, "as √(1/fan_in) gives, LeCun's"),
         (2, 1, "Kaiming's with the wrong fan, √(2/fan_out)"),
-        (1, 1, "LeCun's with the wrong fan, √(1/fan_out)"),
+        (1, 1, "as √(1/fan_out) gives, LeCun's with the wrong fan"),
     ):
         yield Cause(tuple(math.sqrt(share / fans[side]) / b for fans, b in zip(shapes, base, strict=True)), name)
     mirrored = tuple(gain(replace(site, layer=site.depth - site.layer + 1)) for site in sites)

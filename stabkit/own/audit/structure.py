@@ -70,7 +70,16 @@ def _sublayers(case: Case) -> Iterator[Violation]:
         odd: dict[tuple[str, ...], list[int]] = defaultdict(list)
         for layer in range(1, model_stack.layers + 1):
             here = [own for own in model_stack.sublayers if own.layer == layer]
-            kinds = tuple(own.word for own in here if own.kind != "cross" or "cross" in wanted)
+            words = [own.word for own in here]
+            if (
+                "cross" not in wanted
+            ):  # of what is no stack: beside self-attention it is not judged, alone it stands for it
+                words = (
+                    [w for w in words if w != "cross"]
+                    if "self" in words
+                    else ["self" if w == "cross" else w for w in words]
+                )
+            kinds = tuple(words)
             if kinds != wanted:
                 odd[kinds].append(layer)
         for kinds, numbers in odd.items():
@@ -83,7 +92,7 @@ def _sublayers(case: Case) -> Iterator[Violation]:
                 measured=has,
                 remedy="parallel branches in one sum are not the recipe's method: its scales do not fit"
                 if beside
-                else "give each sub-layer its own x + f(x), in this order",
+                else "the recipe's scales and gains are for layers of these sub-layers, in this order",
             )
 
 
@@ -145,7 +154,7 @@ def _shortcuts_normed(case: Case) -> list[tuple[Site, TracedSublayer, TracedSubl
                 elif measured(before[1])[3] and not asked(case.method, before[0])[3]:
                     found.append((site, sublayer, before[1]))
             before = site, sublayer
-    return found
+    return found if any(before is not None for _, _, before in found) else []  # the first alone: the embedding's norm
 
 
 def _mistaken(case: Case) -> set[int]:
@@ -222,7 +231,7 @@ def _wiring(case: Case) -> Iterator[Violation]:
     for stack, model_stack in case.stacks.items():
         wanted, has = case.method.wiring != "chain", any(own.history for own in model_stack.sublayers)
         if wanted != has and model_stack.layers > 2:
-            names = "only the layer before", "a combination of all earlier layers"
+            names = "only the layer before", "a combination of earlier layers"
             yield Violation(
                 topic="wiring",
                 what=f"{stack}: layers read {names[has]}, not {names[wanted]}",

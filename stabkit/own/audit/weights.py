@@ -169,7 +169,7 @@ def _deviations(case: Case, readings: Sequence[Reading]) -> Iterator[Violation]:
             what=matrices(case, group, lambda own: f", {_size(case, own)}") + (f": {cause}" if cause else ""),
             recipe=f"gain {asked} ({case.method.source})",
             measured=f"gain {has}, on {case.words(case.base)}",
-            remedy=f"draw with gain {asked}",
+            remedy=f"draw with gain {asked}" + "; none where branches are meant to start at 0" * _closed(case, group),
             parameters=names(group),
         )
 
@@ -179,6 +179,11 @@ def _causes(case: Case, role: Role, unit: Sequence[Reading]) -> tuple[str, ...]:
     base = [deviation(case.base, role, r.shape, case.sigma) for r in unit]
     slips = causes.of_gain(case.method, role, [r.site for r in unit], base, [r.shape for r in unit])
     return causes.best(slips, [case.gain(r) for r in unit], [r.slack for r in unit], pooled)
+
+
+def _closed(case: Case, unit: Sequence[Reading]) -> bool:
+    """Whether these close their branches at the start, which ReZero and others mean."""
+    return all(r.role in ("out", "down") and case.gain(r) == 0 for r in unit)
 
 
 def _factor(case: Case, unit: Sequence[Reading]) -> float:

@@ -146,7 +146,8 @@ def _tokens(model: nn.Module, words: Words, shape: tuple[int, int], device: torc
 
 
 def _images(model: nn.Module, seed: int, device: torch.device) -> Objective:
-    size = _size(model)
+    if (size := run.image_size(model)) is None:
+        raise UsageError("found neither a token embedding nor the image size")
     with _in_passing(model):
         classes = _scores(model(torch.zeros((IMAGES, *size), device=device))).shape[-1]
     pictures = Pictures(min(classes, CLASSES), size, seed)
@@ -171,19 +172,6 @@ def _vocabulary(model: nn.Module) -> int | None:
         if node.op == "embedding" and node.inputs and node.constants[0] is not None:
             return int(node.constants[0].shape[0])
     return max(table.num_embeddings for table in tables)
-
-
-def _size(model: nn.Module) -> tuple[int, int, int]:
-    """(channels, height, width) of the images that a model's own attributes name."""
-    config: Any = getattr(model, "config", None)
-    patch: Any = getattr(model, "patch_embed", None)
-    size = getattr(config, "image_size", None) or getattr(patch, "img_size", None)
-    first = next((m for m in model.modules() if isinstance(m, nn.Conv2d)), None)
-    channels = getattr(config, "num_channels", None) or (first.in_channels if first else None)
-    if size is None or channels is None:
-        raise UsageError("found neither a token embedding nor the image size")
-    height, width = (size, size) if isinstance(size, int) else size
-    return int(channels), int(height), int(width)
 
 
 @contextmanager

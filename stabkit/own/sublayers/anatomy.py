@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
 import torch
@@ -96,15 +96,15 @@ def dissect(watch: DispatchTrace) -> Anatomy:
     used: set[int] = set()
     unknown: list[str] = []
     sublayers = {join.node.at: sublayer(nodes, users, join, sums, used, unknown) for join in joins}
-    stacks = [stack for stack in map(_without_gates, _stacks(nodes, sublayers)) if stack]
+    stacks = _joined(nodes, [stack for stack in map(_without_gates, _stacks(nodes, sublayers)) if stack])
     sublayers = {own.at: own for stack in stacks for own in stack}
-    finals = [_finish(nodes, users, stack) for stack in stacks]
+    for stack in stacks:
+        count_layers(stack)
+    finals = [_finish(nodes, users, stack, sublayers.keys()) for stack in stacks]
     encoder_of: dict[int, int] = {}
     for at, traced in sublayers.items():
         if traced.memory is not None and (behind := _behind(nodes, sublayers, traced.memory)) is not None:
             encoder_of[_place(stacks, at)] = _place(stacks, behind.at)
-    for stack in stacks:
-        count_layers(stack)
     after = onwards(users, stacks[-1][-1].at, lambda at: True) if stacks else range(len(nodes))
     outside = [
         part(nodes, users, "head" if node.at in after else "other", node)
@@ -144,13 +144,17 @@ def _coverage(watch: DispatchTrace, stacks: Sequence[Sequence[TracedSublayer]]) 
     spans = [(min(own.fork for own in stack), max(own.at for own in stack)) for stack in stacks]
     products = [(node.at, node.matrix) for node in watch.nodes if node.matrix is not None]
     tables = {node.name for node in watch.nodes if node.op == "embedding"}
-    within = {m.name for at, m in products if any(first < at <= last for first, last in spans)}
+    reads = [(at, m.name) for at, m in products] + [
+        (at, n) for at, own in watch.reads.items() for n in own & {*watch.unread}
+    ]
+    within = {name for at, name in reads if any(first < at <= last for first, last in spans)}
     used = within | {m.name for _, m in products} | tables | {name for names in watch.reads.values() for name in names}
     known = dict(watch.module.named_parameters())
     idle = {name for name, p in known.items() if p.dim() > 1 and name not in used}
-    sizes = {name: known[name].numel() for name in within | set(watch.unread) | idle if name in known}
+    sizes = {name: known[name].numel() for name in within | idle if name in known and known[name].dim() > 1}
     every = [own for stack in stacks for own in stack]
     read = {p.name for own in every if own.kind for p in own.parts} | {p.name for own in every for _, p in own.aside}
+    read |= {own.joins for own in every}
     total = sum(sizes.values())
     left = tuple(name for name in known if name in sizes and name not in read)
     kinds = [own.word for own in every if own.kind]
@@ -185,6 +189,28 @@ def _stacks(nodes: Sequence[Node], sublayers: dict[int, TracedSublayer]) -> list
     return stacks
 
 
+def _joined(nodes: Sequence[Node], stacks: Sequence[list[TracedSublayer]]) -> list[list[TracedSublayer]]:
+    """Stacks of one sub-layer that follow one another are one (hyper-connections, whose sums stand on combinations of
+    several streams); what cross-attention reads is not."""
+    read = {own.memory for stack in stacks for own in stack if own.memory is not None}
+    known = {own.at: own for stack in stacks for own in stack}
+    memories = {behind.at for at in read if (behind := _behind(nodes, known, at)) is not None}
+    joined: list[list[TracedSublayer]] = []
+    for members in stacks:
+        last = joined[-1][-1] if joined else None
+        if (
+            last is not None
+            and 1 in (len(joined[-1]), len(members))
+            and last.at not in memories
+            and last.width == members[0].width
+            and any(node.at == last.at for node in back(nodes, (members[0].fork,), lambda n: False, low=last.at))
+        ):
+            joined[-1] += members
+        else:
+            joined.append(members)
+    return joined
+
+
 def _place(stacks: Sequence[Sequence[TracedSublayer]], at: int) -> int:
     """The stack that the sum belongs to."""
     return next(i for i, stack in enumerate(stacks) if any(own.at == at for own in stack))
@@ -211,6 +237,8 @@ class _Behind:
     scale: float
     """Of the value, after any norm."""
     history: bool = False
+    joins: str = ""
+    """The matrix through which the stream goes on."""
 
 
 def _behind(nodes: Sequence[Node], sums: dict[int, TracedSublayer], start: int) -> _Behind | None:
@@ -231,7 +259,7 @@ def _behind(nodes: Sequence[Node], sums: dict[int, TracedSublayer], start: int) 
                 n.at for n in back(nodes, product.inputs, lambda n: n.op in MIXES or n.at in sums) if n.at in sums
             ]
             if len(joined) > 1:
-                return _Behind(max(joined), 0, 1.0)
+                return _Behind(max(joined), 0, 1.0, joins=product.matrix.name if product.matrix else "")
         return None
     normed = [n for n in met if n.op == "norm" and (own := _behind(nodes, sums, n.inputs[0])) and own.at == reached[0]]
     return _Behind(reached[0], norms + len(normed), 1.0, history=len(reached) > 1)
@@ -242,7 +270,7 @@ def _link(nodes: Sequence[Node], sums: dict[int, TracedSublayer], traced: Traced
     behind = _behind(nodes, sums, traced.fork)
     if behind is None:
         return None
-    before, traced.history = sums[behind.at], behind.history
+    before, traced.history, traced.joins = sums[behind.at], behind.history, behind.joins
     if behind.norms:
         before.norm_out, traced.stream = True, behind.scale
     else:
@@ -250,8 +278,9 @@ def _link(nodes: Sequence[Node], sums: dict[int, TracedSublayer], traced: Traced
     return behind.at
 
 
-def _finish(nodes: Sequence[Node], users: Users, stack: list[TracedSublayer]) -> int:
-    """How many norms stand after a stack, less the last sub-layer's own where others of its kind have one."""
+def _finish(nodes: Sequence[Node], users: Users, stack: list[TracedSublayer], sums: Set[int]) -> int:
+    """How many norms stand after a stack, less the last sub-layer's own where others of its kind have one. A term of an
+    older layer may be added before them."""
     last = stack[-1]
     through = PASS | NORM | ({"other", "add"} if any(own.history for own in stack) else set())
     most = {last.at: 0}
@@ -259,12 +288,18 @@ def _finish(nodes: Sequence[Node], users: Users, stack: list[TracedSublayer]) ->
         for user in users.get(at, ()):
             node = nodes[user]
             follows = node.op in through and (node.inputs[0] == at or node.op not in NORM)
-            if (follows or reduces(nodes, user)) and user not in most:
+            term = node.op == "add" and not most[at] and user not in sums
+            if (follows or term or reduces(nodes, user)) and user not in most:
                 most[user] = most[at] + (node.op == "norm")
                 if len(walk) < TAIL:
                     walk.append(user)
     norms = max(most.values())
-    others = [s.norm_out for s in stack[:-1] if s.kind == last.kind] or [s.norm_out for s in stack[:-1]]
+    counts = Counter[int]()
+    places = [(counts.update([own.layer]), counts[own.layer])[1] for own in stack]  # in its layer
+    alike = [own.norm_out for own, place in zip(stack[:-1], places, strict=False) if place == places[-1]]
+    others = (
+        alike or [own.norm_out for own in stack[:-1] if own.kind == last.kind] or [own.norm_out for own in stack[:-1]]
+    )
     last.norm_out = norms > 0 and 2 * sum(others) > len(others)
     return norms - last.norm_out
 
@@ -286,6 +321,6 @@ def _repeats(kinds: Sequence[Kind | None], period: int) -> bool:
     return (
         len(kinds) > period
         and len(kinds) % period == 0
-        and kinds[:period].count("self") == 1
+        and "self" in kinds[:period]
         and all(kind == kinds[i % period] for i, kind in enumerate(kinds))
     )

@@ -13,8 +13,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from stabkit.own.sublayers.anatomy import Anatomy, count_layers
-from stabkit.own.sublayers.graph import NORM, PASS, Node, Users, back, reduces, users_of
+from stabkit.own.sublayers.anatomy import Anatomy
+from stabkit.own.sublayers.graph import NORM, PASS, Node, Users, reduces, users_of
 from stabkit.own.sublayers.sublayer import TracedSublayer
 from stabkit.own.sublayers.watch import DispatchTrace
 
@@ -70,7 +70,7 @@ class Places:
 
 def places(watch: DispatchTrace, anatomy: Anatomy) -> Places | None:
     """Of a watched pass; None where it has no sums."""
-    stacks = _joined(watch.nodes, anatomy)
+    stacks = _named(anatomy)
     if not stacks:
         return None
     users = users_of(watch.nodes)
@@ -79,7 +79,6 @@ def places(watch: DispatchTrace, anatomy: Anatomy) -> Places | None:
     uses: defaultdict[str, set[tuple[str, int]]] = defaultdict(set)
     unregistered: list[str] = []
     for name, stack in stacks.items():
-        count_layers(stack)
         begun = len(sublayers)
         for i, sublayer in enumerate(stack):
             out = stack[i + 1].fork if i + 1 < len(stack) else _own_norm(watch.nodes, users, sublayer)
@@ -134,33 +133,14 @@ def places(watch: DispatchTrace, anatomy: Anatomy) -> Places | None:
     )
 
 
-def _joined(nodes: Sequence[Node], anatomy: Anatomy) -> dict[str, list[TracedSublayer]]:
-    """{name: stack}; stacks of one sub-layer that follow one another are one (hyper-connections, whose sums stand on
-    combinations of several streams)."""
-    joined: list[list[TracedSublayer]] = []
-    of: list[int] = []
-    encoders = set(anatomy.encoder_of.values())
-    for i, stack in enumerate(anatomy.stacks):
-        members = list(stack.sublayers)
-        before = joined[-1] if joined and i - 1 not in encoders else None
-        follows = (
-            before is not None
-            and 1 in (len(before), len(members))
-            and before[-1].width == members[0].width
-            and any(
-                node.at == before[-1].at for node in back(nodes, (members[0].fork,), lambda n: False, low=before[-1].at)
-            )
-        )
-        if before is not None and follows:
-            before += members
-        else:
-            joined.append(members)
-        of.append(len(joined) - 1)
+def _named(anatomy: Anatomy) -> dict[str, list[TracedSublayer]]:
+    """{name: stack}."""
+    stacks = [list(stack.sublayers) for stack in anatomy.stacks]
     if not anatomy.encoder_of:
-        return {f"stack{i}" if len(joined) > 1 else "stack": stack for i, stack in enumerate(joined, 1)}
-    decoder = max(anatomy.encoder_of, key=lambda i: len(anatomy.stacks[i].sublayers))
-    named = {of[anatomy.encoder_of[decoder]]: "encoder", of[decoder]: "decoder"}
-    return {named.get(i, f"stack{i + 1}"): stack for i, stack in enumerate(joined)}
+        return {f"stack{i}" if len(stacks) > 1 else "stack": stack for i, stack in enumerate(stacks, 1)}
+    decoder = max(anatomy.encoder_of, key=lambda i: len(stacks[i]))
+    named = {anatomy.encoder_of[decoder]: "encoder", decoder: "decoder"}
+    return {named.get(i, f"stack{i + 1}"): stack for i, stack in enumerate(stacks)}
 
 
 def _own_norm(nodes: Sequence[Node], users: Users, sublayer: TracedSublayer) -> int:

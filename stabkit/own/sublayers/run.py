@@ -33,23 +33,39 @@ def candidates(module: nn.Module, two_stacks: bool) -> Iterator[tuple[str, tuple
     """(what it is, inputs), the likeliest first."""
     device = next((p.device for p in module.parameters()), torch.device("cpu"))
     tables = [m.num_embeddings for m in module.modules() if isinstance(m, nn.Embedding)]
-    most = min([LARGEST_TOKEN, *(size - 1 for size in tables)])
-    least = min(2, most)  # 0 and 1 often mean padding
     generator = torch.Generator().manual_seed(0)
-
-    def tokens() -> torch.Tensor:
-        return torch.randint(least, most + 1, SHAPE, generator=generator).to(device)
-
-    kinds: list[tuple[str, list[torch.Tensor]]] = [(f"integers {SHAPE}", [tokens(), tokens()])]
+    kinds: list[tuple[str, list[torch.Tensor]]] = []
+    for size in dict.fromkeys((max(tables, default=LARGEST_TOKEN + 1), min(tables, default=LARGEST_TOKEN + 1))):
+        most = min(LARGEST_TOKEN, size - 1)
+        tokens = [
+            torch.randint(min(2, most), most + 1, SHAPE, generator=generator).to(device) for _ in range(2)
+        ]  # 0 and 1 often mean padding
+        kinds.append((f"integers {SHAPE}", tokens))
     for width in _widths(module):
         dtype = next((p.dtype for p in module.parameters() if p.is_floating_point()), torch.float32)
         floats = [torch.randn(*SHAPE, width, generator=generator).to(device, dtype) for _ in range(2)]
         kinds.append((f"numbers {(*SHAPE, width)}", floats))
     if not tables and len(kinds) > 1:
         kinds = [*kinds[1:], kinds[0]]
+    if (shape := image_size(module)) is not None:
+        images = torch.randn(SHAPE[0], *shape, generator=generator).to(device)
+        kinds.append((f"images {tuple(images.shape)}", [images, images]))
     for count in (2, 1) if two_stacks else (1, 2):
         for name, values in kinds:
             yield " and ".join([name] * count), tuple(values[:count])
+
+
+def image_size(model: nn.Module) -> tuple[int, int, int] | None:
+    """(channels, height, width) of the images that a model's own attributes name; None where they name none."""
+    config: Any = getattr(model, "config", None)
+    patch: Any = getattr(model, "patch_embed", None)
+    size = getattr(config, "image_size", None) or getattr(patch, "img_size", None)
+    first = next((m for m in model.modules() if isinstance(m, nn.Conv2d)), None)
+    channels = getattr(config, "num_channels", None) or (first.in_channels if first else None)
+    if size is None or channels is None:
+        return None
+    height, width = (size, size) if isinstance(size, int) else size
+    return int(channels), int(height), int(width)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +83,11 @@ class Call:
         if isinstance(inputs, Mapping):
             return cls(kwargs=inputs)
         return cls(tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,))
+
+    def instead(self, x: torch.Tensor, other: torch.Tensor) -> Call:
+        """With another tensor in the place of one."""
+        kwargs = {name: other if own is x else own for name, own in self.kwargs.items()}
+        return Call(tuple(other if own is x else own for own in self.args), kwargs)
 
 
 def watched(module: nn.Module, inputs: Any, wanted: Set[int] = frozenset()) -> DispatchTrace:
@@ -97,27 +118,39 @@ def returned(module: nn.Module, inputs: Any) -> Any:
         return module(*call.args, **call.kwargs)
 
 
-def looks_ahead(module: nn.Module, inputs: Any) -> bool:
-    """Whether the first token's output depends on the last token: of a decoder it does not.
+def looks_ahead(module: nn.Module, inputs: Any) -> bool | None:
+    """Whether the first token's output depends on the last token: of a decoder it does not. None where it depends not
+    even on the first (a head that starts at 0).
 
     The last entry of the first row and of the first column are changed, so that it does not matter which axis counts
-    sentences; what is read is the output at the very first place. False where it cannot be told.
+    sentences; what is read is the output at the very first place.
     """
     call = Call.of(inputs)
     x = tokens(call)
     if x is None or min(x.shape[:2]) < 2:
-        return False
+        return None
+    last, first = altered(x, (0, -1), (-1, 0)), altered(x, (0, 0))
+    before, behind, own = (_first(returned(module, call.instead(x, other))) for other in (x, last, first))
+    if before is None or behind is None or own is None or torch.equal(x, last):
+        return None
+    return True if differs(before, behind) else False if differs(before, own) else None
+
+
+def altered(x: torch.Tensor, *places: tuple[int, int]) -> torch.Tensor:
+    """With other entries, of its first row, at these places."""
     other = x.clone()
-    for place in ((0, -1), (-1, 0)):
-        other[place] = x[0, 1] if not torch.equal(x[0, 1], x[place]) else x[0, 0]
-    swap = {id(x): other}
-    first, second = (
-        _first(returned(module, Call(tuple(map(own, call.args)), {name: own(v) for name, v in call.kwargs.items()})))
-        for own in (lambda given: given, lambda given: swap.get(id(given), given))
-    )
-    if first is None or second is None or torch.equal(x, other):
-        return False
-    return not torch.allclose(first, second, rtol=1e-4, atol=1e-6)
+    for place in places:
+        other[place] = next((y for y in x[0] if not torch.equal(y, x[place])), x[place])
+    return other
+
+
+def differs(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """By more than rounding."""
+    return bool((a - b).abs().max() > ROUNDING * a.abs().max())
+
+
+ROUNDING = 1e-6
+"""Of the largest entry."""
 
 
 def tokens(call: Call) -> torch.Tensor | None:

@@ -82,6 +82,8 @@ class TracedSublayer:
     """Where cross-attention's keys are read from."""
     history: bool = False
     """Whether it reads a combination of earlier sums."""
+    joins: str = ""
+    """The matrix through which the stream comes to it, of itself and of an older layer (a U-Net's); "" for none."""
     layer: int = 0
     beside: bool = False
     """Whether more than attention stands in its one sum: a feed-forward side by side with it (GPT-NeoX)."""
@@ -125,20 +127,23 @@ def sublayer(
     adapters, beside = _adapters(nodes, region)
     behind = back(nodes, starts, lambda n: n.op in MIXES, low=join.fork)
     last_made = [n for n in behind if n.op == "product" and n.at in region and n.at not in adapters]
-    routers = {n.at for n in last_made if len(products) > 1 and width_of(n) < traced.width}
-    ends = [n for n in last_made if n.at not in routers]
     cores = {at: core for at in sorted(region) if (core := _core(nodes, nodes[at])) is not None}
+    attended = {at for core in cores for at in onwards(users, core, region.__contains__)}
+    routers = {n.at for n in last_made if len(products) > 1 and width_of(n) < traced.width}
+    deep = {n.at for n in last_made if n.at in attended or _before(nodes, n, join)} - routers
+    routers |= {n.at for n in last_made if deep and n.at not in deep}  # gates on what others make
+    ends = [n for n in last_made if n.at not in routers]
     traced.gate = len(products) == 1 and not any(nodes[at].op == "other" and nodes[at].name for at in region)
     if cores:
         readers, taken = _attending(nodes, list(cores.values()), sums, traced, adapters, beside)
         last: Role = "out"
     else:
         matched = any(nodes[at].op == "match" for at in region)  # some attention, but not softmax(Q·Kᵀ)·V
-        traced.kind = "ffn" if len(products) > 1 and not matched else None
+        unread = any(nodes[at].op == "other" and nodes[at].name for at in region)  # a convolution over positions
+        traced.kind = "ffn" if len(products) > 1 and not matched and not unread else None
         readers = [n for n in products if n not in ends and n.at not in adapters | routers]
         taken = {product.at: [("up", None)] for product in readers}
         last = "down"
-    attended = {at for core in cores for at in onwards(users, core, region.__contains__)}
     for product in ends:
         if product.at not in taken:
             of_core = not cores or product.at in attended
@@ -230,7 +235,8 @@ def _attending(
     sublayer.logit, sublayer.head = _logit(nodes, cores[0], beside), cores[0].head
     for core in cores:
         for role, place in zip(ATTENDS, (core.query, core.key, core.value), strict=True):
-            read = [own for own in sources(nodes, place, sums | {sublayer.join.fork}) if own[0].at not in adapters]
+            every = [own for own in sources(nodes, place, sums | {sublayer.join.fork}) if own[0].at not in adapters]
+            read = [own for own in every if own[0].at in region] or every  # beside its own an older layer's values
             if role == "query":
                 readers += [product for product, _ in read]
             for product, columns in read:

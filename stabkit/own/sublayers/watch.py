@@ -37,6 +37,8 @@ COMPLEX: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "view_as_real": lambda x: torch.stack((x // PAIR - 1, x % PAIR - 1), -1),
 }
 """Pairs of numbers as one and back, for numbers from −1 on: rotary embeddings by complex numbers."""
+ACROSS = frozenset("maximum cumsum cumprod cummax logcumsumexp _fft_r2c _fft_c2c convolution".split())
+"""Operations that carry something from one position to others, and are not followed: recurrences, convolutions."""
 LINEAR = frozenset({"linear", "_linear_pointwise", "mkl_linear", "_mkl_linear"})
 
 
@@ -132,7 +134,7 @@ class DispatchTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torc
         known = self._arithmetic(name, args, kwargs, made[0]) if made else True
         known = known or self._product(name, args, kwargs, made[0])
         known = known or self._named(name, args, kwargs, made[0], sources)
-        unread = "" if known else self._unread(name, args, kwargs)
+        unread = "" if known else self._unread(name, args, kwargs) or (name if name in ACROSS else "")
         for tensor in made[1:] if known else made:
             self.note("other", sources, tensor, name=unread)
 
@@ -248,6 +250,10 @@ class DispatchTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torc
                 return False
             matrix = WeightUse(w[:, :, 0].t(), b, self.own.name(w), self.own.name(b), flipped=True)
             self.note("product", (self.find(x),), out, matrix=matrix)
+            return True
+        if name == "_grouped_mm" and self.find(args[0]) is not None and self.find(args[1]) is None:
+            expert = WeightUse(args[1][0], None, self.own.name(args[1]))  # the first of one tensor stands for all
+            self.note("product", (self.find(args[0]),), out, matrix=expert)
             return True
         if name in ("addmm", "baddbmm"):
             added, a, b = args[:3]
