@@ -406,16 +406,9 @@ def _train(command: str, asked: commands.Trains, listener: CallListener | None) 
     trained = execute.run(wanted, _opened(wanted.out), following, retry_failed=asked.retry_failed)
     for note in own.changed(wanted.files):
         following.noted(note)
-    if listener is None:
-        _lost(len(trained.failed), len(wanted.specs))
-        _lost(len(trained.untranslated), len(trained.runs), "were not translated")
+    if listener is None and trained.failed:
+        warn(f"{len(trained.failed)} of {len(wanted.specs)} runs have no result; `.failed` and the page say why")
     return SweepResult(name=command, call=following.command, out=wanted.out, specs=wanted.specs, trained=trained)
-
-
-def _lost(count: int, of: int, what: str = "have no result") -> None:
-    """Warn where the call stands."""
-    if count:
-        warn(f"{count} of {of} runs {what}; `.failed` and the page say why")
 
 
 def _stored(out: Folder) -> list[Run]:

@@ -28,7 +28,6 @@ class RowRun:
     profile: Profile | None
     records: Mapping[str, Table] = field(default_factory=dict)
     """None is stored: a claim that asks for them finds nothing."""
-    translations: tuple[()] = ()
     parameters: float = math.nan
     """Rows do not say it."""
 

@@ -311,7 +311,7 @@ def test_what_a_sweep_leaves_out_and_what_has_no_result_is_warned_of_where_it_is
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def lost(asked: Any, *more: Any, **options: Any) -> execute.RequestResult:
-        return execute.RequestResult([], [(spec, "killed") for spec in asked.specs], [], [])
+        return execute.RequestResult([], [(spec, "killed") for spec in asked.specs], [])
 
     monkeypatch.setattr(execute, "run", lost)
     with warnings.catch_warnings(record=True) as told:

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 @pytest.fixture
 def plain(monkeypatch: pytest.MonkeyPatch) -> None:
     """An environment without the extra `papers`."""
-    for package in ("sentencepiece", "sacrebleu", "loss_landscapes"):
+    for package in ("sentencepiece", "loss_landscapes"):
         for name in [name for name in sys.modules if name.partition(".")[0] == package]:
             monkeypatch.delitem(sys.modules, name)
         monkeypatch.setitem(sys.modules, package, None)
@@ -31,7 +31,6 @@ def plain(monkeypatch: pytest.MonkeyPatch) -> None:
             f"sweep --data {ROOT} --source de --target en",
             "--data needs sentencepiece: pip install '.[papers]' in a clone of stabkit",
         ),
-        ("sweep --bleu", "--bleu needs sacrebleu: pip install '.[papers]' in a clone of stabkit"),
         (
             "landscape --model deepnorm --engine loss-landscapes",
             "--engine loss-landscapes needs loss_landscapes: pip install '.[papers]' in a clone of stabkit",

@@ -29,7 +29,7 @@ way from the screen to the numbers.
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "what people see": ("hf | lightning", "cli", "api", "options", "paper", "report"),
     "what it says": ("claims", "figures"),
-    "what is run": ("running", "surface | quality", "own"),
+    "what is run": ("running", "surface", "own"),
     "what is measured and kept": ("training", "probes", "storage", "wording", "results"),
     "what is trained": ("model", "kernels", "methods", "tasks", "spec", "streams | errors | version | words"),
 }

@@ -119,12 +119,12 @@ def report(
 def export(
     runs: Runs = [],  # noqa: B006
     *,
-    what: Annotated[str, Option("records, translations (of `sweep --bleu`), or runs: a row a run.", OUT)] = "records",
+    what: Annotated[str, Option("records, or runs: a row a run.", OUT)] = "records",
     to: Annotated[str, Option("csv, jsonl, or parquet (needs the extra parquet).", OUT)] = "csv",
     out: Annotated[str, Option("The file to write; default: standard output.", OUT, "FILE")] = "",
     store: Store = "",
 ) -> None:
-    """Write everything recorded as one long table (run, step, probe, site, value), what was translated, or the runs.
+    """Write everything recorded as one long table (run, step, probe, site, value), or the runs.
 
     A site is a place in the model, `decoder.18.ffn`, or `state`, the output; behind @ stands what else is read there.
     Of the probe `update`, `state` is ‖ΔF‖ from the start, `state@step` that of one update.
@@ -144,7 +144,7 @@ def runs_ls(*, out: Out = "", json: bool = False) -> None:
     if json:
         runs.listing_as_json(*lookup.both(store, []))
     else:
-        runs.listing(lookup.lines(store), lookup.watches(store, []), lookup.scores(store))
+        runs.listing(lookup.lines(store), lookup.watches(store, []))
         runs.in_progress(store)
 
 

@@ -75,8 +75,6 @@ class Screen:
                 self.making(f"round {self._round}: {reuse(plan)}" if self._round else reuse(plan))
                 if said := lacking(run.lacks for run in plan.ready.values()):
                     self.making(said)
-            case "translation":
-                self.making(f"translations: {len(plan.ready)} cached, {len(plan.jobs)} to make")
             case "surface":
                 self.making(f"surfaces: {len(plan.ready)} cached, {len(plan.missing)} to draw")
 
@@ -112,9 +110,8 @@ class Screen:
     @contextmanager
     def measuring(self, plan: Plan[Any, Any]) -> Iterator[tuple[Tell, Callable[[str], None]]]:
         """Bars on a terminal; elsewhere nothing, for the jobs are many and short."""
-        word = "translated" if plan.work.kind == "translation" else ""
         with Bars(len(plan.jobs), len(plan.jobs), self.quiet, lines=False) as bars:
-            yield bars.event, lambda job_id: bars.ended(job_id, word)
+            yield bars.event, lambda job_id: bars.ended(job_id, "")
 
     @contextmanager
     def trying(self, count: int) -> Iterator[tuple[Tell, Callable[[TrialSpec, TriedModel | Lost], None]]]:

@@ -1,5 +1,5 @@
-"""The tables and sentences that a command ends with in the terminal: verdicts, slopes, BLEU, roughness; then the
-sentence that answers."""
+"""The tables and sentences that a command ends with in the terminal: verdicts, slopes, roughness; then the sentence
+that answers."""
 
 from __future__ import annotations
 
@@ -12,10 +12,8 @@ from rich.text import Text
 
 from stabkit.cli import console
 from stabkit.report.html import counted
-from stabkit.results.conditions import shown
 from stabkit.results.readings import centre
 from stabkit.results.run import Run
-from stabkit.storage.translations import of_run
 from stabkit.wording import legend
 from stabkit.words import listed, percent, short
 
@@ -107,21 +105,6 @@ def last(summary: Summary, page: Path, following: str) -> None:
     console.say(f"report: {page}")
     if following:
         console.say(f"next: {following}")
-
-
-def quality(runs: Sequence[Run]) -> None:
-    """BLEU of every run that was translated; nothing where none was."""
-    translated = [(placed, one) for placed in shown(runs) for one in of_run(placed.run)]
-    if not translated:
-        return
-    rows = [
-        (placed.label, placed.run.spec.depth, placed.condition.text, placed.run.spec.seed, f"{one.score.bleu:.1f}")
-        for placed, one in translated
-    ]
-    console.say()
-    console.table("BLEU on the test set", ("method", "depth", "condition", "seed", "BLEU"), rows)
-    for signature in dict.fromkeys(one.score.signature for _, one in translated):
-        console.say(f"sacreBLEU {signature}")
 
 
 def _colour(cell: VerdictCell) -> str:

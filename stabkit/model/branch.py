@@ -22,7 +22,6 @@ from stabkit.methods.base import HEADED, Method, Place, Role, Site
 from stabkit.methods.blocks import biased, inner, inner_width
 from stabkit.methods.count import width
 from stabkit.model import draw
-from stabkit.model.kv_cache import Past
 from stabkit.model.part import part
 from stabkit.model.positions import Positions
 from stabkit.model.tap import Tap
@@ -100,7 +99,7 @@ class Attention(nn.Module):
         self.out = Linear(("out",), 1, d, d, bias)
         self.first, self.last, self.end = (_at(name, config, method, site) for name in ("first", "last", "end"))
         self.query, self.key, self.value = (_at(name, config, method, site) for name in HEADED)
-        self.turn: Callable[[torch.Tensor, int], torch.Tensor] = positions.turned
+        self.turn: Callable[[torch.Tensor], torch.Tensor] = positions.turned
         """Not a module of its own: one object, held by the Transformer, serves all."""
         self.changed = any((self.query, self.key, self.value)) or (self.own and positions.turning)
         self.scores = Scores(self.heads, size)
@@ -113,25 +112,18 @@ class Attention(nn.Module):
         x_TBD: torch.Tensor,
         memory_SBD: torch.Tensor | None,
         mask_GST: torch.Tensor | None,
-        past: Past | None = None,
         carried: Carried | None = None,
     ) -> torch.Tensor:
-        """(T, B, D) → (T, B, D). `mask_GST` is added to the scores: 0 where a key may be seen, −∞ where not. With a
-        `past`, x holds the positions that follow it, and sees all of it. `carried`: the pass's own."""
+        """(T, B, D) → (T, B, D). `mask_GST` is added to the scores: 0 where a key may be seen, −∞ where not. `carried`:
+        the pass's own."""
         u = x_TBD if self.first is None else self.first(x_TBD)
         queries = self.qkv(u) if self.own else self.q(u)
         if self.hands_on and carried is not None:
             queries = self._with_first_values(queries, carried)
         if self.changed:
             roles = HEADED if self.own else HEADED[:1]
-            queries = self._of_heads(queries, roles, past.length if past is not None and self.own else 0)
-        memory: torch.Tensor | None
-        if past is None:
-            memory = None if self.own else self._memory(memory_SBD)
-        elif self.own:
-            queries, memory = past.extended(queries, self.heads)
-        else:
-            memory = past.once(lambda: self._memory(memory_SBD))
+            queries = self._of_heads(queries, roles)
+        memory = None if self.own else self._memory(memory_SBD)
         heads = self.scores(queries, memory, mask_GST)
         if self.gate is not None:
             t, b, _ = heads.shape
@@ -151,16 +143,16 @@ class Attention(nn.Module):
 
     def _memory(self, memory_SBD: torch.Tensor | None) -> torch.Tensor:
         kv: torch.Tensor = self.kv(memory_SBD)
-        return self._of_heads(kv, HEADED[1:], 0) if self.changed else kv
+        return self._of_heads(kv, HEADED[1:]) if self.changed else kv
 
-    def _of_heads(self, packed_TBC: torch.Tensor, roles: tuple[Place, ...], start: int) -> torch.Tensor:
+    def _of_heads(self, packed_TBC: torch.Tensor, roles: tuple[Place, ...]) -> torch.Tensor:
         """(T, B, H·len(roles)·E): each head's vectors through their parts, and turned by where they stand."""
         t, b, _ = packed_TBC.shape
         held = []
         for role, x_TBHE in zip(roles, packed_TBC.view(t, b, self.heads, len(roles), -1).unbind(3), strict=True):
             of_head = getattr(self, role)
             x_TBHE = x_TBHE if of_head is None else of_head(x_TBHE)
-            held.append(self.turn(x_TBHE, start) if self.own and role != "value" else x_TBHE)
+            held.append(self.turn(x_TBHE) if self.own and role != "value" else x_TBHE)
         return torch.stack(held, dim=3).view(t, b, -1)
 
 
@@ -193,7 +185,6 @@ class FeedForward(nn.Module):
         x_TBD: torch.Tensor,
         memory_SBD: torch.Tensor | None,
         mask_GST: torch.Tensor | None,
-        past: Past | None = None,
         carried: Carried | None = None,
     ) -> torch.Tensor:
         """(T, B, D) → (T, B, D); reads nothing else."""

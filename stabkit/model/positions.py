@@ -32,25 +32,25 @@ class Positions(nn.Module):
         super().__init__()
         self.register_buffer("table", table.to(device, torch.float32), persistent=False)
 
-    def added(self, x_TBD: torch.Tensor, start: int) -> torch.Tensor:
-        """Embedded tokens with what says where they stand, the first at `start`."""
+    def added(self, x_TBD: torch.Tensor) -> torch.Tensor:
+        """Embedded tokens with what says where they stand."""
         return x_TBD
 
-    def turned(self, x_TBHE: torch.Tensor, start: int) -> torch.Tensor:
+    def turned(self, x_TBHE: torch.Tensor) -> torch.Tensor:
         """Queries or keys of every head, likewise."""
         return x_TBHE
 
 
 class Sinusoidal(Positions):
-    def added(self, x_TBD: torch.Tensor, start: int) -> torch.Tensor:
-        return x_TBD + self.table[start : start + len(x_TBD), None]  # type: ignore[index]  # a buffer: Tensor | Module
+    def added(self, x_TBD: torch.Tensor) -> torch.Tensor:
+        return x_TBD + self.table[: len(x_TBD), None]  # type: ignore[index]  # a buffer: Tensor | Module
 
 
 class Rotary(Positions):
     turning = True
 
-    def turned(self, x_TBHE: torch.Tensor, start: int) -> torch.Tensor:
-        cos, sin = self.table[:, start : start + len(x_TBHE), None, None]  # type: ignore[index]
+    def turned(self, x_TBHE: torch.Tensor) -> torch.Tensor:
+        cos, sin = self.table[:, : len(x_TBHE), None, None]  # type: ignore[index]
         first, second = x_TBHE.chunk(2, dim=-1)
         return torch.cat([first * cos - second * sin, second * cos + first * sin], dim=-1)
 

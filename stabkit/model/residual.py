@@ -18,7 +18,6 @@ from torch.nn import functional
 from stabkit.kernels.fused import FusedSublayer
 from stabkit.methods.base import PLACES, Method, Scale, Site
 from stabkit.model.branch import FEED_FORWARDS, Attention, Carried, FeedForward, Linear, SwiGLU
-from stabkit.model.kv_cache import Past
 from stabkit.model.part import coded, part
 from stabkit.model.positions import Positions
 from stabkit.model.tap import Tap
@@ -63,12 +62,11 @@ class Residual(nn.Module):
         x: torch.Tensor,
         memory: torch.Tensor | None,
         mask: torch.Tensor | None,
-        past: Past | None = None,
         carried: Carried | None = None,
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """(T, B, D) → y (T, B, D), and γ·f, which was added."""
         u = x if self.norm_in is None else self.norm_in(x)
-        f = self.g(u if self.kappa == 1.0 else u * self.kappa, memory, mask, past, carried)
+        f = self.g(u if self.kappa == 1.0 else u * self.kappa, memory, mask, carried)
         if self.dropout:
             f = functional.dropout(f, self.dropout, self.training)
         if self.norm_branch is not None:

@@ -26,7 +26,6 @@ from stabkit.methods.parts import Part
 from stabkit.methods.wirings import wired
 from stabkit.model import draw
 from stabkit.model.branch import Carried, Linear
-from stabkit.model.kv_cache import Past
 from stabkit.model.part import part
 from stabkit.model.positions import POSITIONS
 from stabkit.model.residual import Residual
@@ -269,45 +268,20 @@ class Transformer(nn.Module):
             mask = self.embedding.new_zeros(pad_BS.shape).masked_fill_(pad_BS, -math.inf)
         return self._stack("encoder", source_BS, None, mask), mask
 
-    def step(
-        self,
-        tokens_B: torch.Tensor,
-        position: int,
-        memory_SBD: torch.Tensor | None,
-        mask_BS: torch.Tensor | None,
-        pasts: Mapping[Site, Past],
-    ) -> torch.Tensor:
-        """The logits (B, V) of the next token after one more, which stands at `position`; `pasts` hold those before it
-        (`pasts` of the first: `self.pasts()`) and take it up."""
-        states = self._stack("decoder", tokens_B[:, None], memory_SBD, mask_BS, pasts, position)
-        return linear(states[0], self.head, None)
-
-    def pasts(self) -> dict[Site, Past]:
-        """What the decoder's attentions remember before the first position: nothing."""
-        return {site: Past() for site in self.sites if site.stack == "decoder" and site.kind != "ffn"}
-
     def _stack(
-        self,
-        stack: Stack,
-        tokens_BT: torch.Tensor,
-        memory: torch.Tensor | None,
-        mask_BS: torch.Tensor | None,
-        pasts: Mapping[Site, Past] | None = None,
-        start: int = 0,
+        self, stack: Stack, tokens_BT: torch.Tensor, memory: torch.Tensor | None, mask_BS: torch.Tensor | None
     ) -> torch.Tensor:
-        """One stack from token ids to states. `mask_BS` is for keys of the source: encoder self- and cross-attention.
-
-        With `pasts`, the tokens follow those at the positions before `start`.
-        """
+        """One stack from token ids to states. `mask_BS` is for keys of the source: encoder self- and
+        cross-attention."""
         wiring: ChainWiring = self.history[stack]  # type: ignore[assignment]  # a ModuleDict holds Modules
-        x = self._embed(stack, tokens_BT, start)
-        kernel = None if pasts is not None or self._why_not(stack, x) else self._pass(stack, x, mask_BS)
+        x = self._embed(stack, tokens_BT)
+        kernel = None if self._why_not(stack, x) else self._pass(stack, x, mask_BS)
         wiring.fused = kernel is not None
         states = wiring.begin(x)
         self._tap_states(f"{stack}.0", states)
         sublayers = self._in_order[stack]
         step = 1 if kernel is None or not wiring.whole else len(sublayers)
-        masks = {} if kernel else self._masks(stack, tokens_BT, mask_BS, pasts)
+        masks = {} if kernel else self._masks(stack, tokens_BT, mask_BS)
         carried: Carried = {}
         for begin in range(0, len(sublayers), step):
             last = begin + step - 1
@@ -317,7 +291,7 @@ class Transformer(nn.Module):
             if kernel:
                 y, branch = kernel(begin, last + 1, read, memory, wiring.adds)
             else:
-                y, branch = residual(read, memory, masks.get(site.kind), (pasts or {}).get(site), carried)
+                y, branch = residual(read, memory, masks.get(site.kind), carried)
             states = wiring.join(states, y, branch, last)
             self._tap_states(site.name, states)
         x = wiring.end(states)
@@ -344,14 +318,12 @@ class Transformer(nn.Module):
         turning = self.positions.table if self.positions.turning else None
         return self._fused[stack].ready(mask_BS, turning, self.dropout, self.training)  # type: ignore[arg-type]  # a buffer
 
-    def _masks(
-        self, stack: Stack, tokens_BT: torch.Tensor, mask_BS: torch.Tensor | None, pasts: object
-    ) -> dict[str, torch.Tensor]:
+    def _masks(self, stack: Stack, tokens_BT: torch.Tensor, mask_BS: torch.Tensor | None) -> dict[str, torch.Tensor]:
         """What is added to the scores of attentions of a kind, (G, S, T)."""
         masks = {}
         if mask_BS is not None:
             masks["self" if stack == "encoder" else "cross"] = self._of_heads(mask_BS, tokens_BT.shape[1])
-        if stack == "decoder" and pasts is None:
+        if stack == "decoder":
             masks["self"] = self._causal(tokens_BT)
         return masks
 
@@ -360,9 +332,9 @@ class Transformer(nn.Module):
         for tap, state in zip(self._taps[place], states, strict=False):  # what is no stream has none
             tap(state)
 
-    def _embed(self, stack: Stack, tokens_BT: torch.Tensor, start: int = 0) -> torch.Tensor:
+    def _embed(self, stack: Stack, tokens_BT: torch.Tensor) -> torch.Tensor:
         x_TBD = functional.embedding(tokens_BT.t(), self.embedding, padding_idx=PAD) * math.sqrt(self.config.hidden)
-        x_TBD = self.positions.added(x_TBD, start)
+        x_TBD = self.positions.added(x_TBD)
         x_TBD = self.begin[stack](x_TBD) if stack in self.begin else x_TBD
         return functional.dropout(x_TBD, self.dropout, self.training) if self.dropout else x_TBD
 

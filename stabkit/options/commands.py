@@ -189,13 +189,10 @@ class _Optimisation(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class _Ends(Options):
-    """When a run ends early, and what its translations are."""
+    """When a run ends early."""
 
     stop_when_decided: Annotated[bool, Option("End a run that has diverged or stays stuck.", LONG)] = False
     verdict_at: Annotated[int, Option("End runs that are judged by this update; 0: never.", LONG, "UPDATES")] = 0
-    bleu: Annotated[bool, Option("Translate the test set with every trained model: sacreBLEU.", OUT)] = False
-    beam: Annotated[int, Option("Beams of --bleu's search; 1 is greedy.", OUT, "N")] = 4
-    length_penalty: Annotated[float, Option("--bleu ranks by log p / length^this.", OUT, "X")] = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)

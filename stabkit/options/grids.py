@@ -7,21 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, get_args
 
 from stabkit import methods
-from stabkit.errors import UsageError, nearest
+from stabkit.errors import UsageError, nearest, require
 from stabkit.methods.papers.deepnorm import TABLE_11
 from stabkit.options import machine, model, own, ranges
-from stabkit.options import text as texts
 from stabkit.options.commands import AblateOptions, Names, SweepOptions, Trains
 from stabkit.running import grid
 from stabkit.running.grid import Grid
 from stabkit.running.request import Request, price
-from stabkit.spec import Dtype, Kernels, RecipeName, RunSpec
+from stabkit.spec import Dtype, Kernels, RecipeName, RunSpec, TaskConfig
 
 DOUBLINGS = (0.25, 0.5, 1.0, 2.0, 4.0)
 """Factors on α and β where none are given."""
+LARGE_TEXT = 10_000_000
+"""Bytes, compressed or not, from which on reading takes long enough to be told of."""
 Making = Callable[[str], None]
 
 
@@ -66,9 +68,8 @@ def parsed(models: Names, options: Trains, making: Making) -> tuple[tuple[Grid, 
     device_name = machine.device_name(options.device)
     kernels = ranges.choice("--kernels", options.kernels, get_args(Kernels))
     executor, place = machine.executor(options)
-    search = texts.search(options, depths)
     out = machine.output(options.out)
-    task, corpus = texts.task(options.data, options.source, options.target, vocab, making)
+    task, corpus = _task(options, vocab, making)
     device = machine.device(device_name)
     kind = device.partition(":")[0]
     whole = Grid(
@@ -94,7 +95,6 @@ def parsed(models: Names, options: Trains, making: Making) -> tuple[tuple[Grid, 
     rest = Request(
         specs=(),
         budget=price((), 1),
-        translations=texts.translations(search, task, corpus, kind) if search else None,
         out=out,
         device=device,
         kernels=kernels,
@@ -108,6 +108,28 @@ def parsed(models: Names, options: Trains, making: Making) -> tuple[tuple[Grid, 
         notes=notes,
     )
     return tuple(_sized(whole, *shape) for shape in shapes), rest
+
+
+def _task(options: Trains, vocab: int, making: Making) -> tuple[TaskConfig, dict[str, str] | None]:
+    """The task, and where its text is; `making` is told where reading it takes long."""
+    place = ranges.folder("--data", options.data)
+    source, target = ranges.name("--source", options.source or ""), ranges.name("--target", options.target or "")
+    if not place:
+        if source or target:
+            raise UsageError("--source and --target name the languages of --data; without --data the task is synthetic")
+        return TaskConfig(vocab=vocab), None  # its digest follows from the size of the batches (_sized)
+    if not source or not target:
+        raise UsageError("--data needs --source and --target, the endings of its files: --source de --target en")
+    require("sentencepiece", "--data", "papers")
+    from stabkit.tasks import corpus
+
+    files = corpus.find(Path(place), source, target)
+    if sum(path.stat().st_size for path in (*files.train, *files.validation)) > LARGE_TEXT:
+        making(f"reading the text in {corpus.shown(Path(place))}")
+    for sides in (files.train, files.validation):
+        corpus.read(sides)
+    task = TaskConfig(name=f"{source}-{target}", vocab=vocab, source=source, target=target, digest=corpus.digest(files))
+    return task, {"directory": str(Path(place).resolve())}
 
 
 def ablate(options: AblateOptions, making: Making) -> Request:

@@ -11,7 +11,7 @@ from stabkit.options.ranges import flag, text
 
 
 def words(line: str) -> tuple[str, dict[str, Any]]:
-    """`sweep --depths 6 --bleu` → the command and the options that it names.
+    """`sweep --depths 6 --yes` → the command and the options that it names.
 
     Raises ValueError for what is none: such lines are ours, not a user's.
     """

@@ -16,21 +16,17 @@ from stabkit.paper.item import Item
 from stabkit.running import cost
 from stabkit.running.request import Request
 
-TRANSLATION = 180
-"""What translating the test set costs, in forward passes over a training batch; roughly, at any depth."""
 POINT = 2.0
-"""What a point of a surface costs, likewise: two validation batches."""
+"""What a point of a surface costs, in forward passes over a training batch: two validation batches."""
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """What an item needs of one run: that it is trained, that it is translated, that surfaces are drawn around it."""
+    """What an item needs of one run: that it is trained, that surfaces are drawn around it."""
 
-    kind: Literal["run", "translation", "surfaces"]
+    kind: Literal["run", "surfaces"]
     run: str
     """Its id."""
-    beams: int = 0
-    """Of the translation's search."""
     item: str = ""
     """The key of the item whose surfaces they are."""
 
@@ -50,14 +46,10 @@ def asked(item: Item, requests: Sequence[Request]) -> Asked:
     for request in requests:
         for spec in request.specs:
             run_id = spec.run_id
-            forward = cost.forward(spec) / request.workers
             work[Piece("run", run_id)] = cost.seconds(spec) / request.workers
-            if request.translations:
-                beams = request.translations.search.beam
-                work[Piece("translation", run_id, beams=beams)] = TRANSLATION * forward
             if request.surfaces:
                 some = points(request, len(set(map(methods.label_of, request.specs))))
-                work[Piece("surfaces", run_id, item=item.key)] = some * POINT * forward
+                work[Piece("surfaces", run_id, item=item.key)] = some * POINT * cost.forward(spec) / request.workers
     return Asked(item, tuple(requests), work)
 
 

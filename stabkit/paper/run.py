@@ -19,7 +19,7 @@ from stabkit.paper.item import Item
 from stabkit.paper.items import ITEMS
 from stabkit.paper.part import Part
 from stabkit.paper.plan import Asked, Piece, Step
-from stabkit.results import surface, translation
+from stabkit.results import surface
 from stabkit.results.run import Run
 from stabkit.results.surface import Surface
 from stabkit.running import cost, execute
@@ -27,7 +27,6 @@ from stabkit.spec import RunSpec
 from stabkit.storage.shelf import Shelf
 from stabkit.storage.store import Store
 from stabkit.storage.surfaces import SURFACE
-from stabkit.storage.translations import TRANSLATION
 
 
 class ItemListener(execute.Listener, Protocol):
@@ -76,16 +75,13 @@ def run_all(
 
 
 def stored_pieces(store: Store, asked: Iterable[tuple[Asked, Part]]) -> set[Piece]:
-    """What the store has of these items' work: runs by their ids; translations and surfaces, whose ids are known only
-    when their runs are there, by how these begin."""
-    runs = set(store.ids())
-    translations, surfaces = Shelf(TRANSLATION, store.out).ids(), Shelf(SURFACE, store.out).ids()
+    """What the store has of these items' work: runs by their ids; surfaces, whose ids are known only when their runs
+    are there, by how these begin."""
+    runs, surfaces = set(store.ids()), Shelf(SURFACE, store.out).ids()
 
     def there(piece: Piece) -> bool:
         if piece.kind == "run":
             return piece.run in runs
-        if piece.kind == "translation":
-            return any(name.startswith(translation.prefix(piece.run, piece.beams)) for name in translations)
         return any(name.startswith(surface.prefix(piece.run)) for name in surfaces)
 
     return {piece for request, _ in asked for piece in request.work if there(piece)}
@@ -105,7 +101,7 @@ def run_one(asked: Asked, part: Part, store: Store, listener: ItemListener, *, r
             stopped = str(error)
             break
         runs |= {one.run_id: one for one in done.runs}
-        failed += [*done.failed, *done.untranslated]
+        failed += done.failed
         surfaces += done.surfaces
     return dataclasses.replace(
         part, runs=tuple(runs.values()), failed=tuple(failed), surfaces=tuple(surfaces), stopped=stopped

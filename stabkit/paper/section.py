@@ -20,7 +20,6 @@ from stabkit.report.html import counted
 from stabkit.report.order import source
 from stabkit.results.landscape import Landscape
 from stabkit.results.matrix import matrix
-from stabkit.storage.translations import of_run
 from stabkit.wording.answer import answer, instead
 from stabkit.words import plain
 
@@ -107,13 +106,10 @@ def named(claims: Sequence[Finding]) -> str:
 
 
 def _texts(part: Part) -> str:
-    """What was learnt, and the BLEU of an item that asks for it."""
+    """What was learnt."""
     tasks = {run.spec.task for run in part.runs}
-    translates = any("--bleu" in command for command in part.commands)
-    scores = [one.score.bleu for run in part.runs for one in of_run(run) if translates]
     names = [f"{plain(task.name)}, vocabulary {task.vocab}" for task in sorted(tasks, key=lambda task: task.name)]
-    names = list(dict.fromkeys(names))
-    return "; ".join([*names, *([f"BLEU {min(scores):.1f} to {max(scores):.1f}"] if scores else [])])
+    return "; ".join(dict.fromkeys(names))
 
 
 def _cards(part: Part) -> list[Card]:

@@ -28,7 +28,6 @@ from stabkit.results.readings import chain, reference_step, update_at
 from stabkit.results.records import lacking
 from stabkit.results.run import Run
 from stabkit.spec import RunSpec
-from stabkit.storage.translations import of_run
 from stabkit.wording import answer, breaks, legend
 from stabkit.words import fitting, number, percent, plain, short
 
@@ -198,7 +197,6 @@ def chain_rows(runs: Sequence[Run], step: int) -> list[Mapping[str, Any]]:
             "validation": short(each.run.outcome.validation_loss, 3),
             "perplexity": short(each.run.outcome.perplexity, 3),
             "accuracy": percent(each.run.outcome.token_accuracy),
-            "bleu": ", ".join(f"{one.score.bleu:.1f}" for one in of_run(each.run)),
             "each": _known(seconds_a_step(each.run), lambda time: f"{short(1000 * time)} ms"),
             "unigram": short(each.run.outcome.unigram_loss, 3),
             "parameters": _known(float(each.run.parameters), "{:,.0f}".format),

@@ -17,7 +17,6 @@ from stabkit.results.outcome import Displayed, displayed
 from stabkit.results.records import jsonable
 from stabkit.results.run import Run
 from stabkit.spec import RunSpec
-from stabkit.storage.translations import of_run
 from stabkit.wording import legend
 
 SCHEMA: Literal["stabkit/2"] = "stabkit/2"
@@ -66,18 +65,6 @@ class EndOfRun(TypedDict):
     """How many its model holds."""
 
 
-class BleuJson(TypedDict):
-    """How the translations of a run were scored."""
-
-    beam: int
-    length_penalty: float
-    bleu: float
-    signature: str
-    length_ratio: float
-    """Length of the translations over that of the references."""
-    sentences: int
-
-
 class RunJson(FactsOfRun, EndOfRun):
     """A run: what it is, how it ended, its series."""
 
@@ -99,7 +86,6 @@ class RunJson(FactsOfRun, EndOfRun):
     validation_accuracy: list[float]
     train_nll: list[float]
     seconds_a_step: float
-    translations: list[BleuJson]
 
 
 def facts(spec: RunSpec) -> FactsOfRun:
@@ -165,15 +151,4 @@ def series(run: Run) -> RunJson:
         "validation_accuracy": validation.at("accuracy").tolist(),
         "train_nll": loss.at("train@nll").tolist(),
         "seconds_a_step": seconds_a_step(run),
-        "translations": [
-            {
-                "beam": one.spec.search.beam,
-                "length_penalty": one.spec.search.length_penalty,
-                "bleu": one.score.bleu,
-                "signature": one.score.signature,
-                "length_ratio": one.score.length_ratio,
-                "sentences": len(one.hypotheses),
-            }
-            for one in of_run(run)
-        ],
     }

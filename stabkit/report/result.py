@@ -98,7 +98,7 @@ class SweepResult(_Answered):
 
         made = self.trained
         path = self.out / "reports" / page_name(self.name, self.specs, made.surfaces)
-        found = [len(each) for each in (made.runs, made.failed, made.untranslated, made.surfaces)]
+        found = [len(each) for each in (made.runs, made.failed, made.surfaces)]
         return once(self.out, path, found, lambda: render(self.summary, command=self.call))
 
     def _repr_html_(self) -> str:

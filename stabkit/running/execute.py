@@ -1,4 +1,4 @@
-"""A request executed: train what is missing, translate, draw surfaces; a listener follows the progress.
+"""A request executed: train what is missing, draw surfaces; a listener follows the progress.
 
 Signals are the caller's.
 """
@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from stabkit.errors import StoreError
 from stabkit.results.run import Run
 from stabkit.results.surface import Surface, SurfaceSpec
-from stabkit.running import runs, surfaces, texts, translations
+from stabkit.running import runs, surfaces, texts
 from stabkit.running.executors.base import Lost, Tell
 from stabkit.running.plan import Plan, complete
 from stabkit.running.request import Request, space
@@ -47,12 +47,10 @@ class Listener(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RequestResult:
-    """What a request left: its runs in its own order, those without a result and why, those whose translation was asked
-    for and lost and why, its surfaces."""
+    """What a request left: its runs in its own order, those without a result and why, its surfaces."""
 
     runs: list[Run]
     failed: list[tuple[RunSpec, str]]
-    untranslated: list[tuple[RunSpec, str]]
     surfaces: list[Surface]
 
 
@@ -70,27 +68,9 @@ def run(request: Request, store: Store, listener: Listener, *, retry_failed: boo
         done = complete(planned, request.execute, tell, ended=ended)
     if len(done.results) >= MANY:  # what the next listing would have to read again
         index.keep(store, (index.known(store) | {run.run_id: ListedRun.of(run) for run in done.results}).values())
-    lost = translate(request, done.results, listener)
-    untranslated = [
-        (trained.spec, f"not translated: {lost[trained.run_id].text}")
-        for trained in done.results
-        if trained.run_id in lost
-    ]
     wanted = surfaces.specs(done.results, request.surfaces) if request.surfaces else []
     drawn = draw(request, wanted, listener) if wanted else []
-    return RequestResult(done.results, [(spec, reason.text) for spec, reason in done.lost], untranslated, drawn)
-
-
-def translate(request: Request, trained: Sequence[Run], listener: Listener) -> dict[str, Lost]:
-    """The held-out sentences in the words of every run that has not translated them yet, where the request asks for
-    them; {run id: why} of what was lost."""
-    if request.translations is None:
-        return {}
-    planned = translations.planned(request.translations.specs(trained), request.out, _everywhere(request))
-    listener.planned(planned)
-    with listener.measuring(planned) as (tell, ended):
-        done = complete(planned, request.execute, tell, job_done=lambda job: ended(job["id"]))
-    return {spec.run: reason for spec, reason in done.lost}
+    return RequestResult(done.results, [(spec, reason.text) for spec, reason in done.lost], drawn)
 
 
 def draw(request: Request, wanted: Sequence[SurfaceSpec], listener: Listener) -> list[Surface]:

@@ -54,7 +54,7 @@ class CommandAttempts:
 class Work(Generic[S, T]):
     """How the specs of one kind are named, looked up, made jobs of and read when these are done."""
 
-    kind: Literal["run", "translation", "surface", "probe", "trial"]
+    kind: Literal["run", "surface", "probe", "trial"]
     again: str
     """What happens to one whose folder failed its check: `trained again`."""
     shelf: Shelf[T] | None

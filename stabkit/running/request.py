@@ -19,7 +19,6 @@ from stabkit.running.executors.base import Answer, Tell
 from stabkit.running.grouping import grouped
 from stabkit.running.plan import Map
 from stabkit.running.surfaces import SurfaceRequest
-from stabkit.running.translations import TranslationRequest
 from stabkit.spec import Kernels, RunSpec
 from stabkit.storage.jobs import Job
 from stabkit.storage.store import disk
@@ -74,8 +73,6 @@ class Request:
     """Updates; None: what suits each run."""
     executor: str
     place: ExecutorOptions
-    translations: TranslationRequest | None = None
-    """What is translated with the trained models; None: nothing."""
     surfaces: SurfaceRequest | None = None
     """What is drawn around the runs; None: nothing."""
     texts: Mapping[str, str] = field(default_factory=dict)

@@ -7,7 +7,6 @@ names a holder that was found to be gone.
  "kernels": "fused", "checkpoint_every": 0, "texts": {sha256: text of a file of one's own}}
 {"kind": "runs", "id": …, "jobs": [runs of one shape], …}: trained at once (`grouping.py`, `training/vmapped.py`)
 {"kind": "tile", …}: rows of a loss surface (`surface/tiles.py`)
-{"kind": "translate", …}: the held-out sentences in a run's words (`quality/job.py`)
 {"kind": "probe", …}: a user's own model at one depth (`own/probe/job.py`)
 {"kind": "trial", …}: a rate tried on a user's own model (`own/trial.py`)
 """
@@ -228,12 +227,6 @@ def _tile(job: Job, tell: Callable[[Event], None]) -> tuple[str, str]:
     return tiles.tile(job, tell, texts.task)
 
 
-def _translate(job: Job, tell: Callable[[Event], None]) -> tuple[str, str]:
-    from stabkit.quality import job as quality
-
-    return quality.translate(job, tell, texts.task)
-
-
 def _probe(job: Job, tell: Callable[[Event], None]) -> tuple[str, str]:
     from stabkit.own.probe import job as own
 
@@ -250,7 +243,6 @@ KINDS: dict[str, Callable[[Job, Callable[[Event], None]], tuple[str, str]]] = {
     "run": _run,
     "runs": _runs,
     "tile": _tile,
-    "translate": _translate,
     "probe": _probe,
     "trial": _trial,
 }

@@ -1,9 +1,7 @@
-"""The records, or the translations, as one long table, and any table as a file for other tools.
+"""The records as one long table, and any table as a file for other tools.
 
-A row is (run, step, probe, site, value), or (run, beam, length_penalty, line, hypothesis, reference), line 1 the
-first of the test files. Values that are not finite are nan, inf and -inf: words in CSV, the strings "nan", "inf" and
-"-inf" in JSON lines, which stay strict, and numbers in Parquet, which keeps the type of every column. In CSV the
-sentences stand in quotes.
+A row is (run, step, probe, site, value). Values that are not finite are nan, inf and -inf: words in CSV, the strings
+"nan", "inf" and "-inf" in JSON lines, which stay strict, and numbers in Parquet, which keeps the type of every column.
 """
 
 from __future__ import annotations
@@ -14,15 +12,12 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Literal, Protocol, TextIO
+from typing import Protocol, TextIO
 
 from stabkit.results.records import Table, jsonable
-from stabkit.results.run import Run
-from stabkit.storage.translations import of_run
 
 KINDS = ("csv", "jsonl", "parquet")
 COLUMNS = ("run", "step", "probe", "site", "value")
-TRANSLATED = ("run", "beam", "length_penalty", "line", "hypothesis", "reference")
 GROUP = 100_000
 """Rows of a row group of Parquet: what is held as Python values at a time."""
 Row = tuple[object, ...]
@@ -44,18 +39,11 @@ class ExportedTable:
 
     columns: Sequence[str]
     rows: Iterable[Row]
-    quoting: Literal[0, 2] = csv.QUOTE_MINIMAL
-    """In CSV."""
 
 
 def records(runs: Sequence[HasRecords]) -> ExportedTable:
     """Everything that was recorded."""
     return ExportedTable(COLUMNS, rows(runs))
-
-
-def translations(runs: Sequence[Run]) -> ExportedTable:
-    """Everything that was translated. A sentence may hold a lone carriage return, which Python's writer leaves bare."""
-    return ExportedTable(TRANSLATED, sentences(runs), csv.QUOTE_NONNUMERIC)
 
 
 def rows(runs: Sequence[HasRecords]) -> Iterator[Row]:
@@ -67,19 +55,10 @@ def rows(runs: Sequence[HasRecords]) -> Iterator[Row]:
                     yield run.run_id, step, probe, site, value
 
 
-def sentences(runs: Sequence[Run]) -> Iterator[Row]:
-    """Every translated sentence beside its reference, in the order of runs, searches and lines."""
-    for run in runs:
-        for translation in of_run(run):
-            search = translation.spec.search
-            for line, pair in enumerate(zip(translation.hypotheses, translation.references, strict=True), start=1):
-                yield run.run_id, search.beam, search.length_penalty, line, *pair
-
-
 def write(table: ExportedTable, to: str, out: TextIO) -> None:
     """As text, csv or jsonl, as it comes."""
     if to == "csv":
-        written = csv.writer(out, lineterminator="\n", quoting=table.quoting)
+        written = csv.writer(out, lineterminator="\n")
         written.writerow(table.columns)
         written.writerows(table.rows)
     else:

@@ -23,7 +23,7 @@ class Context(TypedDict, total=False):
 class Job(Context, total=False):
     """One piece of work; what it has beside `kind`, `id` and `out` follows from its kind (`running/work.py`)."""
 
-    kind: Required[Literal["run", "runs", "tile", "translate", "probe", "trial"]]
+    kind: Required[Literal["run", "runs", "tile", "probe", "trial"]]
     id: Required[str]
     out: Required[str]
     over: str

@@ -6,7 +6,7 @@
     <out>/<kind>/.quarantine/     folders that failed their check, kept
 
 A `FolderKind` says what a folder holds and how its bytes become a value; a `Shelf` is the folders of one kind under one
-output directory. Runs, surfaces, translations, probes, parts of watches and encoded texts are the kinds there are.
+output directory. Runs, surfaces, probes, parts of watches and encoded texts are the kinds there are.
 """
 
 from __future__ import annotations

@@ -5,7 +5,6 @@ Shapes: B sentences, S source positions, T target positions. Tasks know numpy an
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -32,24 +31,6 @@ class Batch:
     source: Tokens
     target_in: Tokens
     target_out: Tokens
-
-
-@dataclass(frozen=True, slots=True)
-class HeldOut:
-    """Sentences to translate that no model has seen.
-
-    sources     batches (B, S) of rows that end with EOS, padded with PAD on the right
-    lines       the place of each of the batches' rows among the references, from 0
-    references  what a person made of each, in the order of the test files
-    tokenize    how sacreBLEU is to split them: `13a` of text, `none` of words that are split already
-    digest      sha256 of all of it
-    """
-
-    sources: tuple[Tokens, ...]
-    lines: tuple[int, ...]
-    references: tuple[str, ...]
-    tokenize: str
-    digest: str
 
 
 class Task(Protocol):
@@ -82,14 +63,6 @@ class Task(Protocol):
 
     def calibration(self, seed: int) -> Batch:
         """A larger training batch from a stream of its own, for methods that profile (ADMIN)."""
-        ...
-
-    def held_out(self) -> HeldOut:
-        """The sentences that BLEU is measured on; the same for every seed. Raises CorpusError where there are none."""
-        ...
-
-    def text(self, tokens: Sequence[int]) -> str:
-        """A target sentence as people read it."""
         ...
 
     def target_counts(self) -> NDArray[np.int64]:

@@ -1,8 +1,8 @@
 """Parallel text in Moses-style files: found by name, read with every check, no line ever paired with the wrong one.
 
-A directory holds `train.de` and `train.en`, `valid`, `val` or `dev` likewise, and perhaps `test` or `test_…`; each
-plain or gzip-compressed (`train.de.gz`). Where both stand, the plain one is read. Line i of one side translates line i
-of the other. Lines end with "\\n" alone: everything that Unicode also calls a line end stays inside its sentence.
+A directory holds `train.de` and `train.en`, `valid`, `val` or `dev` likewise; each plain or gzip-compressed
+(`train.de.gz`). Where both stand, the plain one is read. Line i of one side translates line i of the other. Lines end
+with "\\n" alone: everything that Unicode also calls a line end stays inside its sentence.
 
 Nothing here loads torch or sentencepiece; `find` and `digest` are cheap enough for planning.
 """
@@ -42,7 +42,6 @@ class Corpus:
     target: str
     train: Sides
     validation: Sides
-    test: Sides | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +73,7 @@ def find(directory: Path, source: str, target: str) -> Corpus:
         raise _missing(directory, names, ["train"], source, target)
     if not (validation := _sides(directory, names, VALIDATION_STEMS, source, target)):
         raise _missing(directory, names, VALIDATION_STEMS, source, target)
-    plain = {name.removesuffix(".gz") for name in names if name.startswith("test")}
-    tests = sorted(name.removesuffix(f".{source}") for name in plain if name.endswith(f".{source}"))
-    return Corpus(directory, source, target, train, validation, _sides(directory, names, tests, source, target))
+    return Corpus(directory, source, target, train, validation)
 
 
 def digest(corpus: Corpus) -> str:
@@ -90,40 +87,14 @@ def digest(corpus: Corpus) -> str:
     return total.hexdigest()
 
 
-def test_digest(corpus: Corpus) -> str:
-    """sha256 over the text of the test files, decompressed; raises CorpusError where there are none, or no pairs."""
-    if corpus.test is None:
-        raise no_test(corpus)
-    read(corpus.test)  # asked before anything is trained: what cannot be paired is said then
-    total = hashlib.sha256()
-    for side, path in zip(("source", "target"), corpus.test, strict=True):
-        text = _bytes(path)
-        total.update(f"test {side} {len(text)}\n".encode())
-        total.update(text)
-    return total.hexdigest()
-
-
-def no_test(corpus: Corpus) -> CorpusError:
-    """What is said where a corpus has no sentences for BLEU."""
-    names = sorted(os.listdir(corpus.directory))
-    missing = _missing(corpus.directory, names, ["test"], corpus.source, corpus.target)
-    return CorpusError(f"BLEU is measured on a test set: {missing}")
-
-
-def aligned(sides: Sides) -> tuple[list[str], list[str]]:
-    """The sentences of two files, line by line, blank ones too."""
+def read(sides: Sides) -> Pairs:
+    """The aligned sentences of two files, without the pairs of which a side is blank."""
     source, target = (_lines(path) for path in sides)
     if len(source) != len(target):
         raise CorpusError(
             f"line i must translate line i, but {shown(sides[0])} has {len(source)} lines"
             f" and {shown(sides[1])} has {len(target)}"
         )
-    return source, target
-
-
-def read(sides: Sides) -> Pairs:
-    """The aligned sentences of two files, without the pairs of which a side is blank."""
-    source, target = aligned(sides)
     kept = [(a, b) for a, b in zip(source, target, strict=True) if a.strip() and b.strip()]
     if not kept:
         what = "only pairs with an empty side" if source else "no line"

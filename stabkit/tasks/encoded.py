@@ -2,8 +2,7 @@
 
 The vocabulary is byte-pair encoding (sentencepiece), trained in memory on both sides of the training text. Its defaults
 stand: text is cased, normalised to NFKC with single spaces, and the rarest characters, 0.05 % of the text, become UNK.
-It takes seconds, so it is made once and kept (`storage/texts.py`); sentencepiece is loaded only where it is made, and
-where words are written or read.
+It takes seconds, so it is made once and kept (`storage/texts.py`); sentencepiece is loaded only where it is made.
 """
 
 from __future__ import annotations
@@ -82,7 +81,7 @@ def prepare(corpus: Corpus, vocab: int, max_tokens: int) -> Prepared:
 
 
 def processor(vocabulary: bytes) -> SentencePieceProcessor:
-    """What turns sentences into subwords and back."""
+    """What turns sentences into subwords."""
     require("sentencepiece", "text of your own", "papers")
     from sentencepiece import SentencePieceProcessor
 

@@ -11,14 +11,13 @@ The language models read the same sentences as the translation does, in the same
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stabkit.streams import stream
-from stabkit.tasks.base import BOS, EOS, PAD, UNK, Batch, HeldOut, Task
+from stabkit.tasks.base import BOS, EOS, PAD, UNK, Batch, Task
 
 MASK = BOS
 MASKED, REPLACED, RANDOM = 0.15, 0.8, 0.1
@@ -62,12 +61,6 @@ class LanguageModel:
 
     def calibration(self, seed: int) -> Batch:
         return self._alone(self.task.calibration(seed), seed, "calibration", 0)
-
-    def held_out(self) -> HeldOut:
-        return self.task.held_out()
-
-    def text(self, tokens: Sequence[int]) -> str:
-        return self.task.text(tokens)
 
     def target_counts(self) -> NDArray[np.int64]:
         """End marks are never asked of a masked model."""

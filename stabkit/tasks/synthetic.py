@@ -8,26 +8,18 @@ steps as they are in the language, little is padding, and step t costs the same 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stabkit.errors import UsageError
 from stabkit.streams import stream
-from stabkit.tasks.base import BOS, EOS, PAD, Batch, HeldOut
+from stabkit.tasks.base import Batch
 from stabkit.tasks.buckets import Indices, bracket, cut, full, half, spread
 from stabkit.tasks.language import SMALLEST_VOCAB, VERSION, Language
 
 SMALLEST_BATCH = 64
 """In tokens: every sentence fits, the longest having 39."""
-TEST_SENTENCES, TEST_TOKENS = 512, 4096
-"""Of the held-out translation: how many sentences, and the size of the batches they are translated in."""
-
-
-def test_digest(vocab: int) -> str:
-    """sha256 of what decides the held-out sentences."""
-    return hashlib.sha256(f"synthetic {VERSION} vocab {vocab} test {TEST_SENTENCES}".encode()).hexdigest()
 
 
 class Synthetic:
@@ -67,23 +59,6 @@ class Synthetic:
         rng = stream(seed, self.digest, "calibration")
         pool, batches = self._pool(rng, max(4096, self.max_tokens))
         return self._spell(rng, pool[spread(batches, 1)[0]])
-
-    def held_out(self) -> HeldOut:
-        """TEST_SENTENCES sentences, whatever the size of the batches."""
-        digest = test_digest(self.vocab)
-        rng = stream(0, digest, "test")
-        shapes = self.language.shapes(rng, TEST_SENTENCES)
-        order = np.concatenate(cut(np.count_nonzero(shapes, axis=(1, 2)) + 2, TEST_TOKENS))
-        batch = self._spell(rng, shapes[order])
-        references = tuple(self.text(row) for row in batch.target_out.tolist())
-        split = range(0, len(order), TEST_TOKENS // SMALLEST_BATCH)
-        pieces = (batch.source[first : first + split.step] for first in split)
-        sources = tuple(p[:, : np.count_nonzero(p, axis=1).max()] for p in pieces)
-        return HeldOut(sources, tuple(range(len(order))), references, "none", digest)
-
-    def text(self, tokens: Sequence[int]) -> str:
-        """Words are numbers: `17 408 4`."""
-        return " ".join(str(token) for token in tokens if token not in (PAD, BOS, EOS))
 
     def target_counts(self) -> NDArray[np.int64]:
         """Expected in a million sentences, to the nearest whole."""

@@ -7,30 +7,22 @@ the batches.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stabkit.errors import UsageError
 from stabkit.streams import stream
-from stabkit.tasks.base import BOS, EOS, PAD, Batch, HeldOut
+from stabkit.tasks.base import EOS, Batch
 from stabkit.tasks.buckets import Indices, cut, half, spread
-from stabkit.tasks.corpus import Corpus, Pairs, aligned, digest, find, no_test, read, test_digest
-from stabkit.tasks.encoded import LONGEST_SENTENCE, Prepared, prepare, processor
-
-if TYPE_CHECKING:
-    from sentencepiece import SentencePieceProcessor
+from stabkit.tasks.corpus import Corpus, Pairs, digest, find, read
+from stabkit.tasks.encoded import Prepared, prepare
 
 __all__ = ["Corpus", "Pairs", "ParallelText", "digest", "find", "read"]
 
 VERSION = 1
 """Of how batches are made: raised whenever the same text would give other batches."""
 VALIDATION_BATCHES = 2
-TEST_TOKENS = 4096
-"""Size of the batches that are translated at once; no word depends on it."""
 
 
 def identity(text: str, vocab: int, max_tokens: int) -> str:
@@ -64,10 +56,6 @@ class ParallelText:
         self._plans: dict[tuple[int, int], list[Indices]] = {}
         """Of the last (seed, epoch)s: runs of several seeds may train at once."""
 
-    @cached_property
-    def _subwords(self) -> SentencePieceProcessor:
-        return processor(self.prepared.vocabulary)
-
     def train(self, seed: int, step: int) -> Batch:
         epoch, position = divmod(step, self.epoch)
         if (seed, epoch) not in self._plans:
@@ -98,39 +86,11 @@ class ParallelText:
         batches = self._shuffled(stream(seed, self.digest, "calibration"), max(4096, self.max_tokens))
         return self._train.batch(spread(batches, 1)[0])
 
-    def held_out(self) -> HeldOut:
-        """Every pair of the test files, blank ones too, for a score is one of all lines; a source longer than the
-        model's positions is cut."""
-        if self.corpus.test is None:
-            raise no_test(self.corpus)
-        source, target = aligned(self.corpus.test)
-        encoded = self._subwords.encode(source, num_threads=1)
-        rows = [np.array([*ids[: LONGEST_SENTENCE - 1], EOS], dtype=np.int64) for ids in encoded]
-        batches = cut(np.array([len(row) for row in rows]), TEST_TOKENS)
-        sources = [np.full((len(chosen), max(len(rows[i]) for i in chosen)), PAD) for chosen in batches]
-        for batch, chosen in zip(sources, batches, strict=True):
-            for place, i in enumerate(chosen):
-                batch[place, : len(rows[i])] = rows[i]
-        lines = tuple(int(i) for chosen in batches for i in chosen)
-        return HeldOut(tuple(sources), lines, tuple(target), "13a", test_digest(self.corpus))
-
-    def text(self, tokens: Sequence[int]) -> str:
-        return self.decode(list(tokens))
-
     def target_counts(self) -> NDArray[np.int64]:
         """Counted over every training target that is kept, end marks included."""
         counts = np.bincount(self._train.target, minlength=self.vocab).astype(np.int64)
         counts[EOS] += len(self._train.lengths)
         return counts
-
-    def encode(self, text: str) -> list[int]:
-        """The subwords of one sentence, without an end mark."""
-        return [int(i) for i in self._subwords.encode(text)]
-
-    def decode(self, ids: list[int]) -> str:
-        """The sentence up to the first end mark."""
-        stop = ids.index(EOS) if EOS in ids else len(ids)
-        return str(self._subwords.decode([i for i in ids[:stop] if i not in (PAD, BOS)]))
 
     def _order(self, seed: int, epoch: int) -> list[Indices]:
         rng = stream(seed, self.digest, "order", epoch)

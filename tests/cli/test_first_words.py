@@ -14,7 +14,7 @@ from tests.tasks.conftest import write
 def test_a_large_text_and_many_stored_runs_are_told_of_before_they_are_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, undrawn: None
 ) -> None:
-    monkeypatch.setattr("stabkit.options.text.LARGE_TEXT", 1)
+    monkeypatch.setattr("stabkit.options.grids.LARGE_TEXT", 1)
     monkeypatch.setattr("stabkit.running.execute.MANY", 2)
     monkeypatch.setattr("stabkit.cli.commands.lookup.MANY", 2)
     data, out = tmp_path / "data", tmp_path / "out"

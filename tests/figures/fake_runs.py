@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -13,14 +12,11 @@ import numpy as np
 
 from stabkit import methods
 from stabkit.methods.base import sites as sites_of
-from stabkit.quality.job import score
 from stabkit.results.chain import Chain
 from stabkit.results.outcome import Outcome, Risk, Word
 from stabkit.results.records import Table
 from stabkit.results.run import Run
-from stabkit.results.translation import Search, TranslationSpec
 from stabkit.spec import ModelConfig, RunSpec, TaskConfig, TrainConfig, recorded_steps
-from stabkit.storage.translations import Translation
 
 ENVIRONMENT: dict[str, Any] = {
     **dict(stabkit="0.1.0", python="3.12.3", torch="2.13.0", numpy="2.4.6", platform="Linux-6.1-x86_64"),
@@ -181,17 +177,6 @@ def wide(run_spec: RunSpec, hidden: int) -> RunSpec:
 def ended(run_spec: RunSpec, outcome: Word = "trains", loss: float = 5.0, **values: Any) -> Run:
     """A run of which only its end is known: the outcome, the validation loss and what else is given."""
     return known(run(run_spec, {}, outcome), **{"validation_loss": loss, "steps": run_spec.train.steps, **values})
-
-
-REFERENCES = tuple(" ".join(str((7 * i + j) % 50) for j in range(6 + i % 7)) for i in range(120))
-
-
-def translated(made: Run, right: float, beam: int = 4, sentences: str = "test") -> Translation:
-    """What a run might have made of the held-out sentences: this share of the words is right."""
-    random = np.random.default_rng(zlib.crc32(made.run_id.encode()))
-    lines = tuple(" ".join(w if random.random() < right else "x" for w in line.split()) for line in REFERENCES)
-    spec_ = TranslationSpec(run=made.run_id, digest=made.digest, search=Search(beam=beam), sentences=sentences)
-    return Translation(spec_, lines, REFERENCES, "none", score(lines, REFERENCES, "none"), {})
 
 
 def at16(method: str, depth: int, value: float, outcome: str = "early", **more: object) -> Run:

@@ -19,12 +19,12 @@ pytestmark = pytest.mark.usefixtures("undrawn")
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("device", "gpu"), ("workers", "0"), ("executor", "ray"), ("beam", "0"), ("dtype", "float16")]
+    ("name", "value"), [("device", "gpu"), ("workers", "0"), ("executor", "ray"), ("dtype", "float16")]
 )
 def test_a_slip_of_the_pen_is_named_before_any_file_is_read(name: str, value: str, tmp_path: Path) -> None:
     lost = {"data": str(tmp_path / "nowhere"), "source": "de", "target": "en"}
     with pytest.raises(UsageError, match=f"--{name}"):
-        request(tmp_path, **lost, **{name: value}, bleu=True)
+        request(tmp_path, **lost, **{name: value})
 
 
 def request(tmp_path: Path, **options: Any) -> Request:

@@ -64,7 +64,6 @@ MORE = {
     "a method that profiles": ("methods", "methods admin --depths 1x1"),
     "a change that is tried": ("probe", f"{PROBE}:post_ln --depths 2 --seeds 0 --lr 0.03 --time 20 --out {{out}}"),
     "a number that is not finite": ("probe", f"{PROBE}:exploding --depths 2,4 --seeds 0 --quick --out {{out}}"),
-    "translations": ("sweep", f"sweep --models deepnorm --depths 1 --steps 4 --bleu {SMALL}"),
     "several methods": ("transfer", f"{SLOW['transfer']} --models pre-ln,deepnorm"),
     "a user's factory": (
         "transfer",

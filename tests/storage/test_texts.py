@@ -63,7 +63,6 @@ def test_a_text_is_made_once_and_its_batches_are_those_of_the_files(data: Path, 
     assert ours.digest == theirs.digest and (ours.target_counts() == theirs.target_counts()).all()
     for one, other in [(ours.probe(), theirs.probe()), *((ours.train(0, t), theirs.train(0, t)) for t in range(40))]:
         assert all(np.array_equal(getattr(one, n), getattr(other, n)) for n in ("source", "target_in", "target_out"))
-    assert ours.text(ours.probe().target_out[0].tolist()) == theirs.text(theirs.probe().target_out[0].tolist())
 
 
 def test_a_text_that_changed_since_it_was_planned_is_not_kept(data: Path, tmp_path: Path) -> None:

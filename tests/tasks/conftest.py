@@ -1,4 +1,4 @@
-"""A small corpus, and the way to ask for an error's message."""
+"""A small corpus, its words in numbers and back, and the way to ask for an error's message."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ import numpy as np
 import pytest
 
 from stabkit.errors import CorpusError, StabkitError
+from stabkit.tasks.base import BOS, EOS, PAD
+from stabkit.tasks.encoded import processor
+from stabkit.tasks.text import ParallelText
 
 DE = "ein die der hund katze läuft schläft über wiese straße rot klein groß und mann frau sieht im park".split()
 EN = "a the one dog cat runs sleeps over meadow street red small big and man woman sees in park".split()
@@ -27,6 +30,17 @@ def write(directory: Path) -> Path:
         for language, text in zip(("de", "en"), sentences(count, seed), strict=True):
             (directory / f"{stem}.{language}").write_text(text, encoding="utf-8")
     return directory
+
+
+def encode(task: ParallelText, sentence: str) -> list[int]:
+    """The subwords of one sentence, without an end mark."""
+    return [int(i) for i in processor(task.prepared.vocabulary).encode(sentence)]
+
+
+def decode(task: ParallelText, ids: list[int]) -> str:
+    """The sentence up to the first end mark."""
+    stop = ids.index(EOS) if EOS in ids else len(ids)
+    return str(processor(task.prepared.vocabulary).decode([i for i in ids[:stop] if i not in (PAD, BOS)]))
 
 
 @pytest.fixture

@@ -31,17 +31,7 @@ def test_files_are_found_by_their_usual_names(tmp_path: Path, stem: str, end: st
         target="en",
         train=(tmp_path / f"train.de{end}", tmp_path / f"train.en{end}"),
         validation=(tmp_path / f"{stem}.de", tmp_path / f"{stem}.en.gz"),
-        test=(tmp_path / "test_2016.de", tmp_path / "test_2016.en"),
     )
-
-
-def test_a_test_set_is_optional_and_needs_both_sides(directory: Path) -> None:
-    assert find(directory, "de", "en").test is None
-    (directory / "test_a.de").touch()
-    assert find(directory, "de", "en").test is None
-    for name in ("test_c.de", "test_c.en", "test_b.2.de.gz", "test_b.2.en"):
-        (directory / name).touch()
-    assert find(directory, "de", "en").test == (directory / "test_b.2.de.gz", directory / "test_b.2.en")
 
 
 def test_the_plain_file_is_read_where_a_compressed_one_stands_beside_it(directory: Path) -> None:

@@ -9,7 +9,7 @@ in one operation raise. What this cannot reach, and only a GPU could show:
 - CUDA's random state, which a checkpoint holds there (the CPU's is no fake tensor either and is replaced here);
 - which operations `torch.use_deterministic_algorithms` refuses on CUDA;
 - shapes that numbers decide: a mask counts as true everywhere, and ‖·‖ out of range is found once in `Flat.norms`;
-- the branches `device.type == "cuda"`, several devices, the Dask resource, surfaces and translations, own models;
+- the branches `device.type == "cuda"`, several devices, the Dask resource, surfaces, own models;
 - autocast, TF32 and half precision, which stabkit does not use.
 """
 

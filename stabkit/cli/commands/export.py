@@ -13,10 +13,9 @@ from stabkit.options import ranges, stored
 from stabkit.results.run import Run
 from stabkit.storage import export as tables
 from stabkit.storage.folder import write_file
-from stabkit.storage.translations import of_run
 from stabkit.storage.watched import Watched
 
-TABLES = ("records", "translations", "runs")
+TABLES = ("records", "runs")
 
 
 def run(named: Sequence[str], store: str, to: str, what: str, out: str) -> None:
@@ -54,12 +53,6 @@ def put(
 def _table(runs: Sequence[Run], what: str, watches: Sequence[Watched]) -> tables.ExportedTable:
     if what == "records":
         return tables.records([*runs, *watches])
-    if what == "translations":
-        if not any(of_run(run) for run in runs):
-            raise UsageError(
-                "--what translations: none of these runs has translations; `stabkit sweep --bleu` makes them"
-            )
-        return tables.translations(runs)
     if not runs:
         raise UsageError("--what runs: these are watches, which have only --what records")
     from stabkit.report.result import run_table

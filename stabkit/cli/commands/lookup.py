@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from pathlib import Path
 
 from stabkit.cli import console
@@ -16,9 +15,7 @@ from stabkit.running.execute import MANY
 from stabkit.storage import index
 from stabkit.storage.folder import OldFolder
 from stabkit.storage.index import ListedRun
-from stabkit.storage.shelf import Shelf
 from stabkit.storage.store import Store
-from stabkit.storage.translations import TRANSLATION
 from stabkit.storage.watched import Watched, WatchShelf
 
 
@@ -62,16 +59,6 @@ def lines(store: Store) -> list[ListedRun]:
     if read:
         index.keep(store, [*held.values(), *read])
     return sorted([*held.values(), *read], key=lambda line: line.run_id)
-
-
-def scores(store: Store) -> dict[str, list[float]]:
-    """{run id: BLEU of every translation of it that can be read}."""
-    shelf, by_run = Shelf(TRANSLATION, store.out), dict[str, list[float]]()
-    for name in shelf.ids():
-        with suppress(StoreError):  # `runs verify` reports it
-            translation = shelf.load(name)
-            by_run.setdefault(translation.spec.run, []).append(translation.score.bleu)
-    return by_run
 
 
 def watches(store: Store, names: Sequence[str]) -> list[Watched]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json as jsonlib
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any, Literal, TypedDict
 
@@ -32,7 +32,6 @@ from stabkit.storage.index import ListedRun
 from stabkit.storage.shelf import Shelf
 from stabkit.storage.store import Store
 from stabkit.storage.surfaces import SURFACE
-from stabkit.storage.translations import TRANSLATION, of_run
 from stabkit.storage.watched import Watched, WatchJson, WatchShelf
 
 NOT_OF_A_WATCH = {"factory", "depth", "lr", "seed", "start"}
@@ -100,12 +99,6 @@ class SurfaceState(StateJson):
     surface_id: str
 
 
-class TranslationState(StateJson):
-    """Of a translation."""
-
-    translation_id: str
-
-
 class WatchState(StateJson):
     """Of a watch."""
 
@@ -117,7 +110,6 @@ class RunsVerifyDocument(Document):
 
     runs: list[RunState]
     surfaces: list[SurfaceState]
-    translations: list[TranslationState]
     watches: list[WatchState]
 
 
@@ -128,8 +120,8 @@ def listing_as_json(runs: Sequence[Run], watches: Sequence[Watched]) -> None:
     console.document(text(body))
 
 
-def listing(lines: Sequence[ListedRun], watches: Sequence[Watched], bleu: Mapping[str, Sequence[float]]) -> None:
-    """`runs ls`; `bleu`: of the runs that were translated."""
+def listing(lines: Sequence[ListedRun], watches: Sequence[Watched]) -> None:
+    """`runs ls`."""
     if watches:
         console.table(
             f"{len(watches)} watches",
@@ -141,8 +133,7 @@ def listing(lines: Sequence[ListedRun], watches: Sequence[Watched], bleu: Mappin
         )
         if not lines:
             return
-    translated = any(bleu.values())
-    head = ("run", "optimizer", "outcome", "steps", "loss", *["BLEU"] * translated, "seconds")
+    head = ("run", "optimizer", "outcome", "steps", "loss", "seconds")
     rows = [
         (
             line.run_id,
@@ -150,7 +141,6 @@ def listing(lines: Sequence[ListedRun], watches: Sequence[Watched], bleu: Mappin
             displayed(line.outcome),
             line.steps,
             _short(line.loss),
-            *[", ".join(f"{score:.1f}" for score in bleu.get(line.run_id, ())) or "–"] * translated,
             f"{line.seconds:.1f}" if math.isfinite(line.seconds) else "–",
         )
         for line in lines
@@ -166,11 +156,10 @@ def in_progress(store: Store) -> None:
 
 def verify(store: Store, *, json: bool) -> None:
     """`runs verify`: the state of every run and surface, sound or why not; raises StoreError when one is corrupt."""
-    shelf, translated, watched = Shelf(SURFACE, store.out), Shelf(TRANSLATION, store.out), WatchShelf(store.out)
+    shelf, watched = Shelf(SURFACE, store.out), WatchShelf(store.out)
     kinds = {
         "runs": [(name, _state(store.load, name)) for name in store.ids()],
         "surfaces": [(name, _state(shelf.load, name)) for name in shelf.ids()],
-        "translations": [(name, _state(translated.load, name)) for name in translated.ids()],
         "watches": [(name, _state(watched.load, name)) for name in watched.ids()],
     }
     if json:
@@ -178,7 +167,6 @@ def verify(store: Store, *, json: bool) -> None:
             "schema": SCHEMA,
             "runs": [{"run_id": name, **state} for name, state in kinds["runs"]],
             "surfaces": [{"surface_id": name, **state} for name, state in kinds["surfaces"]],
-            "translations": [{"translation_id": name, **state} for name, state in kinds["translations"]],
             "watches": [{"watch_id": name, **state} for name, state in kinds["watches"]],
         }
         console.document(text(body))
@@ -236,14 +224,6 @@ def show(run: Run | Watched, *, json: bool) -> None:
         console.say(f"{source.file}: {source.name} (sha256 {source.digest[:12]}), a user's file")
         for line in run.texts[source.digest].splitlines():
             console.say(f"  {line}")
-    for translation in of_run(run):
-        search = translation.spec.search
-        console.say(f"translation, beam {search.beam}, length penalty {search.length_penalty:g}")
-        console.say(f"  {'BLEU':24} {translation.score.bleu:.2f}")
-        console.say(f"  {'signature':24} {translation.score.signature}")
-        for ours, theirs in list(zip(translation.hypotheses, translation.references, strict=True))[:3]:
-            console.say(f"  {'translated':24} {ours}")
-            console.say(f"  {'reference':24} {theirs}")
 
 
 def _show_watch(watched: Watched, *, json: bool) -> None:

@@ -29,7 +29,7 @@ from stabkit.running.request import Request, TooManyRuns
 from stabkit.spec import SHORTEST_JUDGED
 from stabkit.storage.store import Store
 
-ASIDE = ("yes", "retry_failed", "bleu")
+ASIDE = ("yes", "retry_failed")
 """Options of one call alone."""
 OF_A_STEP = ("optimizer", "steps", "warmup", "lr", "dtype")
 """What makes a sweep one of single steps."""
@@ -118,15 +118,8 @@ def show(result: SweepResult, then: Callable[[Sequence[Run]], str], *, json: boo
     else:
         tables.slopes(trained.runs)
         tables.verdict(summary)
-        tables.quality(trained.runs)
         tables.roughness(trained.runs, trained.surfaces)
         tables.last(summary, result.page, then(trained.runs))
-    for spec, reason in trained.untranslated:
-        console.warn(f"{spec.run_id} is {reason}")
-    if trained.untranslated:
-        raise FailedRuns(
-            f"{len(trained.untranslated)} of {len(trained.runs)} runs were not translated; the report leaves them out"
-        )
     if trained.failed:
         raise FailedRuns(
             f"{len(trained.failed)} of {len(result.specs)} runs have no result; the report says why; the same command "
