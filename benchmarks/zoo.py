@@ -5,85 +5,20 @@ python benchmarks/zoo.py OUT
 
 from __future__ import annotations
 
-import statistics
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from stabkit.errors import StabkitError, UsageError
+from stabkit.errors import StabkitError
 from stabkit.options import audit as options
 from stabkit.own import audit
-from stabkit.own.audit import recognised
-from stabkit.own.audit.structure import measured
 from stabkit.own.probe import built_model
-from stabkit.own.sublayers import run
 from tests.own import zoo_models
-from tests.own.zoo_facts import FACTS, Facts
-
-DEPTH = 4
-Answer = tuple[str, Any, Any]
-"""(fact, what is so, what was read); None where it was not read."""
-
-
-def answers(facts: Facts, model: Any, inputs: Any) -> Iterator[Answer]:
-    """Every fact beside what was read of it."""
-    try:
-        _, _, anatomy, stacks, values = recognised(model, None, inputs)
-    except UsageError:
-        anatomy, stacks, values = None, {}, None
-    whole = anatomy is not None and anatomy.coverage.whole
-    for name, layers in facts.stacks.items():
-        found = stacks.get(name)
-        yield f"layers of the {name}", layers, found.layers if found is not None and whole else None
-    main = stacks.get("decoder" if "decoder" in facts.stacks else "encoder")
-    sublayers = main.sublayers if main is not None else ()
-    kinds = Counter(own.word for own in sublayers)
-    for kind, count in facts.kinds.items():
-        read = kinds[kind] / main.layers if main is not None and whole else None
-        yield f"{kind} a layer", count, read
-    for kind, places in facts.norms.items():
-        own = [one for one in sublayers if one.word == kind and one.entered and one.kind]
-        read = list(zip(*map(measured, own), strict=True)) or [()] * 4
-        for word, so, has in zip(("before", "inside", "after", "sum"), places, read, strict=True):
-            if so is not None:
-                yield f"{kind}: norm {word}", so, _one(has)
-    yield "norms at the end", facts.final, main.final_norms if main is not None and whole else None
-    yield "causal", facts.causal, _causal(model, values)
-    if facts.logits is not None:
-        yield "logits", facts.logits, _one([one.logit for one in sublayers if one.kind == "self"])
-    for kind in facts.kinds:
-        scale = facts.scale(kind)
-        if scale is not None:
-            own = [(one.omega, one.gamma) for one in sublayers if one.word == kind and not one.conditional]
-            yield f"{kind}: scales", scale, _one([tuple(round(x, 3) for x in pair) for pair in own])
-    for role, std in facts.std.items():
-        parts = [p for one in sublayers if one.kind in ("self", "ffn") for p in one.parts if p.role == role]
-        drawn = [float(p.weight.detach().double().std(correction=0)) for p in parts]
-        yield f"{role}: deviation", std, statistics.fmean(drawn) if drawn else None
-
-
-def _one(values: Any) -> Any:
-    """The one value of all; None where there are none, all where they differ."""
-    found = list(dict.fromkeys(values))
-    return None if not found else found[0] if len(found) == 1 else tuple(found)
-
-
-def _causal(model: Any, values: Any) -> bool | None:
-    ahead = None if values is None else run.looks_ahead(model, values)
-    return None if ahead is None else not ahead
-
-
-def right(so: Any, read: Any) -> bool:
-    """Whether what was read is so; numbers within 5 %."""
-    if isinstance(so, tuple):
-        return isinstance(read, tuple) and len(read) == len(so) and all(map(right, so, read))
-    if isinstance(so, float):
-        return isinstance(read, (int, float)) and abs(read - so) <= 0.05 * abs(so)
-    return bool(so == read)
+from tests.own.zoo_facts import FACTS
+from tests.own.zoo_reading import DEPTH, answers, right
 
 
 def sentences(model: Any, inputs: Any) -> list[str]:
@@ -116,11 +51,30 @@ def main(out: Path, only: list[str]) -> None:
         totals += counts
         rows.append(f"| {name} | {counts['right']} | {counts['not read']} | {counts['wrong']} |")
         print(rows[-1], flush=True)
-    head = ["| model | right | not read | wrong |", "|---|---|---|---|"]
-    total = f"| {len(rows)} models | {totals['right']} | {totals['not read']} | {totals['wrong']} |"
-    text = "\n".join([*head, *rows, total, "", "## Not read, or wrongly", "", *odd, "", "## Sentences", "", *said])
-    out.write_text(text + "\n")
-    print(total)
+    read = totals["right"] + totals["wrong"]
+    every = read + totals["not read"]
+    text = [
+        "# Healthy models, and what is read of them",
+        "",
+        f"Facts of {len(rows)} models, read by hand from their source (`tests/own/zoo_facts.py`), beside what "
+        f"`stabkit audit` reads by running them: {totals['right']} right, {totals['wrong']} wrong, "
+        f"{totals['not read']} of {every} not read ({100 * totals['not read'] / every:.0f} %). By "
+        "`python benchmarks/zoo.py docs/zoo.md`.",
+        "",
+        "| model | right | not read | wrong |",
+        "|---|---|---|---|",
+        *rows,
+        "",
+        "## Not read, or wrongly",
+        "",
+        *odd,
+        "",
+        "## Every sentence of an audit without a method",
+        "",
+        *said,
+    ]
+    out.write_text("\n".join(text) + "\n")
+    print(text[2])
 
 
 if __name__ == "__main__":

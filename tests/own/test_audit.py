@@ -432,7 +432,9 @@ class Convolutions(nn.Module):
         return [self.up.bias, self.down.bias]
 
 
-@pytest.mark.parametrize(("size", "notes"), [(1, ["no positions reach"]), (3, ["used by convolution", "read: 3 self; not read"])])
+@pytest.mark.parametrize(
+    ("size", "notes"), [(1, ["no positions reach"]), (3, ["used by convolution", "read: 3 self; not read"])]
+)
 def test_a_convolution_over_one_position_is_a_matrix_and_another_is_said_not_to_be(size, notes):
     model = Net(3, 0, alpha=(models.betas(3, 0)[0][0],) * 2)
     for layer in model.stacks[0]:

@@ -24,7 +24,7 @@ FOUND = {
     "olmo2": {"self": 1, "ffn": 1},
     "granite": {"self": 1, "ffn": 1},
     "gpt_neox": {"self+ffn": 1},
-    "mixtral": {"self": 1, "other": 1},
+    "mixtral": {"self": 1, "ffn": 1},
     "albert": {"self": 1, "ffn": 1},
     "t5": {"self": 2, "cross": 1, "ffn": 2},
     "timm_vit": {"self": 1, "ffn": 1},

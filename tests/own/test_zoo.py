@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import warnings
+from pathlib import Path
 
 import pytest
 import torch
 
+from stabkit.options import audit
+from stabkit.own.probe import built_model
 from tests.conftest import need
 from tests.own import zoo_models
 from tests.own.zoo_facts import FACTS, count
+from tests.own.zoo_reading import DEPTH, answers, right
 
 pytestmark = [pytest.mark.libraries, pytest.mark.slow]
 
@@ -40,3 +45,20 @@ def test_each_runs(name):
         out = run(zoo_models.factory(name)(4))
     first = out if torch.is_tensor(out) else out[0]
     assert torch.isfinite(first).all()
+
+
+@pytest.mark.parametrize("name", FACTS)
+def test_nothing_is_read_wrongly(name):
+    need("libraries", not (lacking := zoo_models.missing(name)), f"{lacking} (python3 dev.py libraries)")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        built_model.seeded(0)
+        found = answers(FACTS[name], *audit.of(zoo_models.factory(name)(DEPTH), name))
+        assert [one for one in found if one[2] is not None and not right(*one[1:])] == []
+
+
+def test_the_page_says_what_was_read():
+    page = (Path(__file__).parents[2] / "docs" / "zoo.md").read_text()
+    counts = re.search(r"(\d+) right, (\d+) wrong, (\d+) of (\d+) not read", page)
+    there, wrong, left, every = map(int, counts.groups())
+    assert wrong == 0 and left <= 0.08 * every and there >= 400

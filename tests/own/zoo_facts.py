@@ -122,7 +122,7 @@ FACTS = {
         {"out": 0.02, "up": 0.02, "down": 0.02}, "DeepseekV3DecoderLayer, …Attention; norms on latents",
     ),
     "perceiver": Facts(
-        {"encoder": 5}, FIRST_CROSS, PRE_TRIPLE, 0, False, H, same(0.02), "PerceiverEncoder: a layer of cross and ffn, then 4"
+        {"encoder": 5}, FIRST_CROSS, PRE_TRIPLE, 0, False, H, same(0.02), "PerceiverEncoder: cross, then 4 of self"
     ),
     "qwen3_moe": Facts(DEC, PAIR, PRE, 1, True, None, same(0.02), "Qwen3MoeDecoderLayer, Qwen3MoeExperts"),
     "siglip_vision": Facts(

@@ -125,9 +125,10 @@ def audit(
     case = Case(method, stacks)
     if high := _scores(model, watch, anatomy):
         notes.append(high)
-    left = [stack for stack in anatomy.stacks if stack not in stacks.values()]
+    left = sum(len(stack.sublayers) for stack in anatomy.stacks if stack not in stacks.values())
+    most = left <= sum(len(stack.sublayers) for stack in stacks.values())
     if left:
-        notes.append(f"{sum(len(stack.sublayers) for stack in left)} sub-layers of other stacks were not judged")
+        notes.append(f"{left} sub-layers of other stacks were not judged" + "; nor the structure of these" * (not most))
     if beside := support.unjudged(method, case.sites):
         notes.append(f"not compared with {method.label}'s recipe: {', '.join(beside)}")
     return Audit(
@@ -140,8 +141,8 @@ def audit(
         findings=(
             *(_violation(remark) for remark in first_look(model)),
             *([AHEAD] if causal and depends is not None and depends.ahead else []),
-            *structure.judge(case, n, m, whole=anatomy.coverage.whole),
-            *scales.judge(case),
+            *(structure.judge(case, n, m, whole=anatomy.coverage.whole) if most else ()),
+            *(scales.judge(case) if most else ()),
             *weights.judge(case, anatomy),
         ),
         notes=tuple(notes),

@@ -30,6 +30,15 @@ def judge(case: Case) -> Iterator[Violation]:
     else:
         yield from _profiled(case)
     yield from _kappas(case)
+    for stack, found in case.stacks.items():
+        if found.final_norms and not _near(found.final_gain, 1.0):
+            yield Violation(
+                topic="scale",
+                what=f"{stack}: the final norm's output is multiplied by {found.final_gain:.4g}, not 1",
+                recipe=f"1: {formula.text(case.method)} ({case.method.source})",
+                measured=f"× {found.final_gain:.4g}",
+                remedy="let its gain start at 1: where a norm multiplies by 1 + weight, that weight at 0",
+            )
     yield from _logits(case)
     scaled = [(site, own) for site, own in case.pairs if not _near(own.stream, 1.0)]
     if scaled:

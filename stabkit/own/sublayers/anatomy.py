@@ -32,6 +32,8 @@ class Stack:
 
     sublayers: tuple[TracedSublayer, ...]
     final_norms: int
+    final_gain: float = 1.0
+    """What the last norm's output is multiplied by."""
 
     @property
     def layers(self) -> int:
@@ -121,7 +123,10 @@ def dissect(watch: DispatchTrace) -> Anatomy:
         names = [name for name, by in watch.unread.items() if by == operation]
         notes.append(f"{and_more(names)}: used by {operation}, which cannot be followed")
     return Anatomy(
-        stacks=tuple(Stack(sublayers=tuple(s), final_norms=f) for s, f in zip(stacks, finals, strict=True)),
+        stacks=tuple(
+            Stack(sublayers=tuple(s), final_norms=count, final_gain=gain)
+            for s, (count, gain) in zip(stacks, finals, strict=True)
+        ),
         encoder_of=encoder_of,
         norms=tuple(
             {
@@ -153,15 +158,18 @@ def _coverage(watch: DispatchTrace, stacks: Sequence[Sequence[TracedSublayer]]) 
     idle = {name for name, p in known.items() if p.dim() > 1 and name not in used}
     sizes = {name: known[name].numel() for name in within | idle if name in known and known[name].dim() > 1}
     every = [own for stack in stacks for own in stack]
-    read = {p.name for own in every if own.kind for p in own.parts} | {p.name for own in every for _, p in own.aside}
-    read |= {own.joins for own in every}
+    parts = [p for own in every if own.kind for p in own.parts] + [p for own in every for _, p in own.aside]
+    read = Counter({own.joins: sizes.get(own.joins, 0) for own in every})
+    for own_part in {(p.name, p.weight.data_ptr(), p.weight.shape): p for p in parts}.values():
+        stacked = own_part.name in known and known[own_part.name].dim() > 2  # experts in one tensor: the first was read
+        read[own_part.name] += sizes.get(own_part.name, 0) if stacked else own_part.weight.numel()
     total = sum(sizes.values())
-    left = tuple(name for name in known if name in sizes and name not in read)
+    left = {name: sizes[name] - read[name] for name in known if name in sizes and read[name] < sizes[name]}
     kinds = [own.word for own in every if own.kind]
     return Coverage(
         read={word: kinds.count(word) for word in dict.fromkeys(kinds)},
-        share=1 - sum(sizes[name] for name in left) / total if total else 1.0,
-        left=left,
+        share=1 - sum(left.values()) / total if total else 1.0,
+        left=tuple(left),
     )
 
 
@@ -278,9 +286,9 @@ def _link(nodes: Sequence[Node], sums: dict[int, TracedSublayer], traced: Traced
     return behind.at
 
 
-def _finish(nodes: Sequence[Node], users: Users, stack: list[TracedSublayer], sums: Set[int]) -> int:
-    """How many norms stand after a stack, less the last sub-layer's own where others of its kind have one. A term of an
-    older layer may be added before them."""
+def _finish(nodes: Sequence[Node], users: Users, stack: list[TracedSublayer], sums: Set[int]) -> tuple[int, float]:
+    """(how many norms stand after a stack, less the last sub-layer's own where others of its kind have one; what the
+    last one's output is multiplied by). A term of an older layer may be added before them."""
     last = stack[-1]
     through = PASS | NORM | ({"other", "add"} if any(own.history for own in stack) else set())
     most = {last.at: 0}
@@ -301,7 +309,8 @@ def _finish(nodes: Sequence[Node], users: Users, stack: list[TracedSublayer], su
         alike or [own.norm_out for own in stack[:-1] if own.kind == last.kind] or [own.norm_out for own in stack[:-1]]
     )
     last.norm_out = norms > 0 and 2 * sum(others) > len(others)
-    return norms - last.norm_out
+    behind = [nodes[at] for at, count in most.items() if count == norms and nodes[at].op == "scale"]
+    return norms - last.norm_out, math.prod(node.factors[0] for node in behind)
 
 
 def count_layers(stack: Sequence[TracedSublayer]) -> None:

@@ -237,6 +237,8 @@ def _attending(
         for role, place in zip(ATTENDS, (core.query, core.key, core.value), strict=True):
             every = [own for own in sources(nodes, place, sums | {sublayer.join.fork}) if own[0].at not in adapters]
             read = [own for own in every if own[0].at in region] or every  # beside its own an older layer's values
+            wide = max((own.matrix.weight.shape[0] for own, _ in read if own.matrix), default=0)
+            read = [own for own in read if own[0].matrix is not None and own[0].matrix.weight.shape[0] == wide]
             if role == "query":
                 readers += [product for product, _ in read]
             for product, columns in read:

@@ -42,7 +42,7 @@ from stabkit.results.own.measured import SILENT, TOP, UPDATES, OwnMeasured, meas
 SCHEMA = "stabkit-own-forecast/2"
 FILE = Path(__file__).with_name("coefficients.json")
 ONE_BATCH, OPTIMIZER, OTHER = "one batch", "optimizer", "updates"
-NO_SCORES, FEW_SCORES, DRAWN = "no scores", "few scores", "size of matrices"
+NO_SCORES, FEW_SCORES, REGRESSION, DRAWN = "no scores", "few scores", "regression", "size of matrices"
 """Axes along which a model is out of range before any number is read."""
 UNRAMPED = "no ramp"
 """The axis of a probe whose rate was not raised."""
@@ -300,6 +300,8 @@ def scored(cell: ModelCell) -> bool:
 
 def _unscored(cell: ModelCell) -> list[str]:
     """Why there are no scores to read, or too few."""
+    if cell.facts.regression:
+        return [REGRESSION]
     guess = cell.facts.guess
     if guess is None or not scored(cell):
         return [NO_SCORES]
