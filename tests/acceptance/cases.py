@@ -80,7 +80,7 @@ ROWS: list[tuple[str, str, Said, Said]] = [
     ("rotation-along-the-heads", AUDIT, Said(code=0, lacks="LeCun|too small"), Said("follows", 0, "LeCun|too small")),
     ("rotation-along-the-heads", PROBE, Said("trains"), Said("trains", 0)),
     ("rotation-along-the-heads", TRAIN, SILENT, SILENT),
-    ("router-top1-normalised", TRAIN, Said("no gradient but rounding.* blocks.0.gate.weight and 5 more"), SILENT),
+    ("router-top1-normalised", TRAIN, Said("no gradient but rounding.*blocks.0.gate.weight and 5 more"), SILENT),
     ("router-top1-normalised", PROBE, Said("no gradient but rounding reached 12 .*blocks.0.gate.weight"),
      Said("trains", 0, "rounding")),
     ("router-top1-normalised", AUDIT, Said("gates that weigh experts", lacks="inside the branch"),
