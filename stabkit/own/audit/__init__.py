@@ -7,8 +7,8 @@
 
 Nothing looks at the names or classes of the user's modules. Followed are sums x + f(x) one after another with softmax
 attention and feed-forwards of two matrices or more, LayerNorm and RMSNorm (also written by hand). Not followed, and
-said: attention without a softmax, recurrences, convolutions over several positions. How much of the layers' matrices was
-read is counted (`sublayers/anatomy.py`): below ENOUGH neither depth nor sub-layers are judged.
+said: attention without a softmax, recurrences, convolutions over several positions. How much of the layers' matrices
+was read is counted (`sublayers/anatomy.py`): below ENOUGH neither depth nor sub-layers are judged.
 """
 
 from __future__ import annotations
