@@ -85,7 +85,7 @@ ROWS: list[tuple[str, str, Said, Said]] = [
      Said("trains", 0, "rounding")),
     ("router-top1-normalised", AUDIT, Said("gates that weigh experts", lacks="inside the branch"),
      Said("follows", 0, "inside the branch")),
-    ("row-wholly-masked", "probe model:{} --depths 2,4,8", Said("stack.1.self.*1 of 8 rows", 7), Said("trains", 0)),
+    ("row-wholly-masked", "probe model:{} --depths 2,4,8", Said("stack.1.self.*1 of 8 rows", 7), Said("undecided", 0)),
     ("sdpa-mask-inverted", AUDIT + " --arch decoder-only", Said("depends on the tokens after it", 6),
      Said("follows", 0)),
     ("sdpa-mask-inverted", PROBE, Said("sees the tokens after each"), Said("trains", 0, "tokens after")),

@@ -33,8 +33,9 @@ from stabkit.own.first_look import Remark, first_look, sight
 from stabkit.own.sublayers import run
 from stabkit.own.sublayers.anatomy import Anatomy, Coverage, and_more, dissect
 from stabkit.own.sublayers.anatomy import Stack as Found
+from stabkit.own.sublayers.columns import RoleWeight
 from stabkit.own.sublayers.reading import logits
-from stabkit.own.sublayers.sublayer import Beside, RoleWeight
+from stabkit.own.sublayers.sublayer import Beside
 from stabkit.own.sublayers.watch import DispatchTrace
 from stabkit.results.own.guess import WIDE
 

@@ -18,7 +18,8 @@ import torch
 
 from stabkit.methods.base import Kind, Method, Role, Site, Stack, sites
 from stabkit.own.sublayers.anatomy import Stack as Found
-from stabkit.own.sublayers.sublayer import RoleWeight, TracedSublayer
+from stabkit.own.sublayers.columns import RoleWeight
+from stabkit.own.sublayers.sublayer import TracedSublayer
 from stabkit.spec import BaseInit
 
 Base = BaseInit | Literal["linear", "constant"]

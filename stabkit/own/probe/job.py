@@ -60,7 +60,7 @@ OURS = Path(__file__).resolve().parents[2]
 NOT_THEIRS = (OURS, *{Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib")})
 INSTALLED = {"site-packages", "dist-packages"}
 """Folders' names."""
-READ = 4
+READ = 5
 """Of what is read of a model: the same model read by another version is another result."""
 NOTHING_TO_CHANGE = "does not apply to this model"
 

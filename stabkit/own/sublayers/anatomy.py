@@ -15,9 +15,10 @@ from dataclasses import dataclass
 import torch
 
 from stabkit.methods.base import Kind
+from stabkit.own.sublayers.columns import RoleWeight, part
 from stabkit.own.sublayers.graph import MIXES, NORM, PASS, Node, Users, back, onwards, reduces, users_of
 from stabkit.own.sublayers.joins import joins_of, mixtures, nested
-from stabkit.own.sublayers.sublayer import RoleWeight, TracedSublayer, part, sublayer
+from stabkit.own.sublayers.sublayer import TracedSublayer, sublayer
 from stabkit.own.sublayers.watch import DispatchTrace
 
 TAIL = 200
