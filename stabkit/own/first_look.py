@@ -43,7 +43,7 @@ def _numbers(model: nn.Module) -> Iterator[Remark]:
     odd: list[str] = []
     buffers = {name for name, _ in model.named_buffers()}
     for name, x in (*model.named_parameters(), *model.named_buffers()):
-        if not x.is_floating_point() or not x.numel() or x.is_meta:
+        if not x.is_floating_point() or not x.numel() or x.is_meta or x.element_size() < 2:  # float8 has few operations
             continue
         x = x.detach()
         if bad := int((x.isnan() if name in buffers else ~x.isfinite()).sum()):

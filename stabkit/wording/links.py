@@ -60,7 +60,7 @@ def answer(judged: Judged) -> str:
     who = first.factory.rpartition(":")[2]
     others = [_elsewhere(verdict) for verdict in judged.verdicts if verdict is not worst]
     deepest = max((cell.facts for cell in judged.cells), key=lambda facts: facts.depth or 0)
-    high = deepest.guess.high(deepest.start) if deepest.guess is not None else ""
+    high = deepest.guess.high(deepest.start) if deepest.guess is not None and not deepest.regression else ""
     more = [_over(judged), _fast(judged), why(worst), "; ".join(others), high, _mended(judged)]
     sentences = [_outcome(who, worst, deepest.warmup, several=len(judged.verdicts) > 1)]
     sentences += [f"{sentence[0].upper()}{sentence[1:]}" for sentence in more if sentence]

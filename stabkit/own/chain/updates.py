@@ -74,6 +74,13 @@ def parameter_ids(optimizer: torch.optim.Optimizer) -> set[int]:
     return {id(p) for group in optimizer.param_groups for p in group["params"]}
 
 
+def empty(optimizers: Sequence[torch.optim.Optimizer]) -> bool:
+    """Whether optimisers that keep moments have none yet: those of a restart that did not load them, or of a start."""
+    groups = [group for own in optimizers for group in own.param_groups]
+    keeps = any(group.get("betas") or group.get("momentum") for group in groups)
+    return keeps and not any(own.state for own in optimizers)
+
+
 def refuse(optimizers: Sequence[Any], whose: str) -> None:
     """Raises UsageError for what is no optimiser, or given twice, or hides its gradients."""
     for optimizer in optimizers:

@@ -82,17 +82,15 @@ class Recording:
     def steps_by(self, step: int, optimizers: Sequence[torch.optim.Optimizer]) -> None:
         """From now on, after `step` updates, these step."""
         was, rate = updates.rate(self.optimizers), updates.rate(optimizers)
-        empty = not any(own.state for own in optimizers)
         alarms, names = self.journal.alarms, updates.name(optimizers)
-        self.journal.warn_of(alarms.replaced(step, names, was, rate, empty=empty))
+        self.journal.warn_of(alarms.replaced(step, names, was, rate, empty=updates.empty(optimizers)))
         self.optimizers = self.chain.optimizers = tuple(optimizers)
         self.chain.forget_places()
 
     def begin(self) -> None:
         """The first reading."""
         rows = self._read(0)
-        anew = not any(own.state for own in self.optimizers)
-        self.journal.begin(self.chain.sublayers, self.chain.reader.guess, anew=anew)
+        self.journal.begin(self.chain.sublayers, self.chain.reader.guess, anew=updates.empty(self.optimizers))
         for remark in first_look(self.chain.model, self.optimizers) if self.chain.mesh is None else ():
             link = "owned" if remark.topic == "optimizer" else "finite"
             said = f"{remark.sentence}; {remark.remedy}"
