@@ -148,6 +148,6 @@ class Still:
                         f": something before {trained[len(cut)].name} cuts the graph (detach, no_grad, checkpointing "
                         "whose inputs need no gradient)"
                     )
-                tensors = frozenset(name for own in cut for name in groups[own.name])
+                tensors = frozenset(name for name, absent in none.items() if absent)  # embeddings before them too
                 numbers = {"sub-layers": len(cut)}
                 yield Alarm(step=step, link="reach", sentence=sentence, numbers=numbers, names=tensors)
