@@ -401,7 +401,7 @@ class AuditResult(_Answered):
         """One sentence: whether the recipe is kept, or in how many points it is violated."""
         count, label = len(self.audit.findings), self.audit.method.label
         if self.audit.undecided:
-            return f"undecided: what was read of the model follows {label}'s recipe; {self.audit.coverage.sentence}"
+            return f"undecided: what was read of the model follows {label}'s recipe; {self.audit.unjudged}"
         if not count:
             return f"the model follows {label}'s recipe"
         return f"{label}'s recipe is violated in {count} point{'s' * (count > 1)}"

@@ -12,7 +12,7 @@ from torch.nn import functional
 
 import stabkit
 from stabkit.own.watch.journal import StabilityWarning
-from stabkit.own.watch.still import _unchosen
+from stabkit.own.watch.still import unchosen
 from stabkit.results.own.alarm import Alarm, Alarms
 from stabkit.results.own.guess import Guess
 from tests.own.page import gpt
@@ -103,10 +103,16 @@ def test_nothing_is_advised_before_an_update():
 
 
 def test_an_expert_that_no_token_chose_is_no_fault_and_all_of_them_are():
-    groups = {"ffn": [f"h.0.experts.{i}.{part}.weight" for i in range(3) for part in ("up", "down")]}
-    assert set(_unchosen(groups["ffn"][:2], groups).values()) == {"h.0.experts.0"}
-    assert _unchosen(groups["ffn"][:1], groups) == {}, "a part of an expert"
-    assert _unchosen(groups["ffn"], groups) == {}, "no token chose any"
+    groups = {f"{h}": [f"h.{h}.many.{i}.{part}.weight" for i in range(3) for part in ("up", "down")] for h in range(3)}
+    lists = {"h", *(f"h.{h}.many" for h in range(3))}
+    first = groups["0"]
+    assert set(unchosen(first[:2], groups, lists).values()) == {"h.0.many.0"}
+    assert unchosen(first[:1], groups, lists) == {}, "a part of an expert"
+    assert unchosen(first, groups, lists) == {}, "no token chose any"
+    assert unchosen([name for own in groups.values() for name in own[:2]], groups, lists) == {}, (
+        "the first of all layers"
+    )
+    assert unchosen(first[:2], groups, {"h"}) == {}, "no list of modules"
 
 
 @pytest.mark.parametrize("share", [1e-9, 1.0])

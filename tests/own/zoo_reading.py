@@ -32,7 +32,7 @@ def answers(facts: Facts, model: Any, inputs: Any) -> Iterator[Answer]:
     sublayers = main.sublayers if main is not None else ()
     kinds = Counter(own.word for own in sublayers)
     for kind, count in facts.kinds.items():
-        read = kinds[kind] / main.layers if main is not None and whole and kinds[kind] else None
+        read = kinds[kind] / main.layers if main is not None and whole else None
         yield f"{kind} a layer", count, read
     for kind, places in facts.norms.items():
         own = [one for one in sublayers if one.word == kind and one.entered and one.kind]

@@ -73,11 +73,13 @@ class Audit:
     """What was not recognised, or not judged."""
     coverage: Coverage
     """How much of the model was read."""
+    unjudged: str
+    """Why the model as a whole is not judged; "" where it is."""
 
     @property
     def undecided(self) -> bool:
-        """Whether nothing is violated by what was read, and too little was."""
-        return not self.findings and not self.coverage.whole
+        """Whether nothing is violated by what was judged, and that is too little."""
+        return not self.findings and bool(self.unjudged)
 
 
 def audit(
@@ -130,6 +132,7 @@ def audit(
     most = left <= sum(len(stack.sublayers) for stack in stacks.values())
     if left:
         notes.append(f"{left} sub-layers of other stacks were not judged" + "; nor the structure of these" * (not most))
+    whole = anatomy.coverage.whole
     if beside := support.unjudged(method, case.sites):
         notes.append(f"not compared with {method.label}'s recipe: {', '.join(beside)}")
     return Audit(
@@ -142,12 +145,17 @@ def audit(
         findings=(
             *(_violation(remark) for remark in first_look(model)),
             *([AHEAD] if causal and depends is not None and depends.ahead else []),
-            *(structure.judge(case, n, m, whole=anatomy.coverage.whole) if most else ()),
+            *(structure.judge(case, n, m, whole=whole) if most else ()),
             *(scales.judge(case) if most else ()),
             *weights.judge(case, anatomy),
         ),
         notes=tuple(notes),
         coverage=anatomy.coverage,
+        unjudged=""
+        if whole and most
+        else f"{left} sub-layers are of other stacks"
+        if whole
+        else anatomy.coverage.sentence,
     )
 
 

@@ -69,22 +69,10 @@ def _sublayers(case: Case) -> Iterator[Violation]:
         wanted = tuple(dict.fromkeys(site.kind for site in case.sites if site.stack == stack))
         odd: dict[tuple[str, ...], list[int]] = defaultdict(list)
         for layer in range(1, model_stack.layers + 1):
-            here = [own for own in model_stack.sublayers if own.layer == layer]
-            words = [own.word for own in here]
-            if (
-                "cross" not in wanted
-            ):  # of what is no stack: beside self-attention it is not judged, alone it stands for it
-                words = (
-                    [w for w in words if w != "cross"]
-                    if "self" in words
-                    else ["self" if w == "cross" else w for w in words]
-                )
-            kinds = tuple(words)
+            kinds = _words([own for own in model_stack.sublayers if own.layer == layer], wanted)
             if kinds != wanted:
                 odd[kinds].append(layer)
         for kinds, numbers in odd.items():
-            if numbers == [1] and wanted[-len(kinds) :] == kinds:
-                continue  # what stands on a constant (a Perceiver's latents) is no sum of activations, and not seen
             has = ", ".join(kinds)
             beside = any("+" in kind for kind in kinds)
             yield Violation(
@@ -96,6 +84,15 @@ def _sublayers(case: Case) -> Iterator[Violation]:
                 if beside
                 else "the recipe's scales and gains are for layers of these sub-layers, in this order",
             )
+
+
+def _words(layer: Sequence[TracedSublayer], wanted: tuple[str, ...]) -> tuple[str, ...]:
+    """The kinds of a layer's sub-layers. Cross-attention that a recipe lacks reads what is no stack: beside
+    self-attention it is not judged, alone it stands for it."""
+    words = [own.word for own in layer]
+    if "cross" not in wanted and "self" in words:
+        words = [word for word in words if word != "cross"]
+    return tuple("self" if word == "cross" and word not in wanted else word for word in words)
 
 
 def _norms(case: Case) -> Iterator[Violation]:

@@ -111,6 +111,7 @@ def arrived(squares: torch.Tensor, groups: Groups) -> torch.Tensor:
 
 
 FAINT = 1e-6
+"""Root mean square of a matrix' gradient over the greatest in its sub-layer: less is what float32 rounds by."""
 
 
 def summed(x: torch.Tensor, mesh: Mesh) -> torch.Tensor:

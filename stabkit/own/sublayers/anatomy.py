@@ -145,8 +145,8 @@ def dissect(watch: DispatchTrace) -> Anatomy:
 
 
 def _coverage(watch: DispatchTrace, stacks: Sequence[Sequence[TracedSublayer]]) -> Coverage:
-    """Of the matrices between a stack's first fork and its last sum, of those used in a way that is not followed, and
-    of those that this pass did not use; an embedding's table is none of them."""
+    """Of the matrices between a stack's first fork and its last sum, of those of attention before it, and of those that
+    this pass did not use; an embedding's table is none of them."""
     spans = [(min(own.fork for own in stack), max(own.at for own in stack)) for stack in stacks]
     products = [(node.at, node.matrix) for node in watch.nodes if node.matrix is not None]
     tables = {node.name for node in watch.nodes if node.op == "embedding"}
@@ -154,6 +154,12 @@ def _coverage(watch: DispatchTrace, stacks: Sequence[Sequence[TracedSublayer]]) 
         (at, n) for at, own in watch.reads.items() for n in own & {*watch.unread}
     ]
     within = {name for at, name in reads if any(first < at <= last for first, last in spans)}
+    regions = {at for stack in stacks for own in stack for at in own.join.region}
+    ends = max((last for _, last in spans), default=-1)
+    for node in watch.nodes[:ends]:  # attention that no sum was found around: what a Perceiver's latents read by
+        if node.op in ("attention", "softmax") and node.at not in regions:
+            behind = back(watch.nodes, node.inputs, lambda n: n.op == "product" or n.at in regions)
+            within |= {n.matrix.name for n in behind if n.matrix is not None}
     used = within | {m.name for _, m in products} | tables | {name for names in watch.reads.values() for name in names}
     known = dict(watch.module.named_parameters())
     idle = {name for name, p in known.items() if p.dim() > 1 and name not in used}

@@ -75,7 +75,8 @@ class Recording:
         self._left: list[tuple[int, torch.Tensor]] = []
         """… and, before the next, how much of it is left; on the device."""
         self._last = -1, torch.empty(0)
-        self.still = Still(self.chain.stream.kinds)
+        lists = {name for name, part in model.named_modules() if isinstance(part, nn.ModuleList)}
+        self.still = Still(self.chain.stream.kinds, lists)
         if not optimizers:  # then an update is told of when it is done
             self.chain.weights.hold()
 

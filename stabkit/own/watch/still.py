@@ -10,14 +10,16 @@ lowest sub-layers, nor at the embeddings before them.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
 
 import torch
 
-from stabkit.own.chain.gradients import FAINT
+from stabkit.own.chain.gradients import FAINT, OUTSIDE
 from stabkit.own.sublayers.anatomy import and_more, most_alike
 from stabkit.results.own.alarm import Alarm
 from stabkit.results.own.cell import Sublayer
+from stabkit.words import short
 
 IN_A_ROW = 8
 """Readings."""
@@ -40,31 +42,46 @@ def _alarm(step: int, link: str, sentence: str, names: Sequence[str], of: int) -
     return Alarm(step=step, link=link, sentence=sentence, numbers=numbers, names=frozenset(names))
 
 
-def _unchosen(silent: Sequence[str], groups: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    """{tensor: its expert} of those all of whose tensors are silent while a like one's in the same sub-layer are not:
-    names that differ in one number, `experts.0.up` and `experts.3.up`, under a word that counts."""
-    still, found = set(silent), dict[str, str]()
-    for own in groups.values():
-        experts: dict[tuple[str, str], list[str]] = {}
-        for name in own:
-            if (place := EXPERT.search(name)) is not None:
-                experts.setdefault((name[: place.start(1)], name[: place.end(1)]), []).append(name)
-        for (siblings, expert), tensors in experts.items():
-            others = [name for (stem, other), names in experts.items() if stem == siblings != other for name in names]
-            if still.issuperset(tensors) and any(name not in still for name in others if not name.startswith(expert)):
-                found.update(dict.fromkeys(tensors, expert))
-    return found
+def unchosen(silent: Sequence[str], groups: Mapping[str, Sequence[str]], lists: Set[str]) -> dict[str, str]:
+    """{tensor: its module} of members of a list of modules (`lists`: their names) all of whose tensors are silent while
+    another member's in the same sub-layer are not: experts that no token chose. What is silent at the same place in
+    most layers is no chance, and not among them."""
+    still = set(silent)
+    idle: dict[str, list[str]] = {}
+    places, every = Counter[str](), Counter[str]()
+    for site in groups.keys() - {OUTSIDE}:
+        members: dict[str, dict[str, list[str]]] = {}
+        for name in groups[site]:
+            parts = name.split(".")
+            for i in range(1, len(parts) - 1):
+                if (stem := ".".join(parts[:i])) in lists:
+                    members.setdefault(stem, {}).setdefault(f"{stem}.{parts[i]}", []).append(name)
+        for own in members.values():
+            quiet = {member: tensors for member, tensors in own.items() if still.issuperset(tensors)}
+            every.update(_place(member) for member in own)
+            if len(quiet) < len(own):
+                places.update(_place(member) for member in quiet)
+                idle.update(quiet)
+    return {
+        tensor: member
+        for member, tensors in idle.items()
+        if 2 * places[_place(member)] <= every[_place(member)]
+        for tensor in tensors
+    }
 
 
-EXPERT = re.compile(r"expert\w*\.(\d+)\.")
-"""A list of experts, by its name."""
+def _place(member: str) -> str:
+    """`h.3.experts.0` → `h.#.experts.0`."""
+    stem, _, index = member.rpartition(".")
+    return re.sub(r"\d+", "#", stem) + f".{index}"
 
 
 class Still:
     """Of one watch: counts readings in a row."""
 
-    def __init__(self, kinds: Mapping[str, str]) -> None:
-        self.kinds = kinds
+    def __init__(self, kinds: Mapping[str, str], lists: Set[str] = frozenset()) -> None:
+        """`lists`: the names of the model's lists of modules."""
+        self.kinds, self.lists = kinds, lists
         self._silent: dict[str, int] = {}
         self._unmoved: dict[str, int] = {}
         self._faint: dict[str, int] = {}
@@ -96,12 +113,10 @@ class Still:
             self._unmoved[name] = self._unmoved.get(name, 0) + 1 if stuck else 0
         yield from self._cut(step, sublayers, groups, gradients)
         still = [name for name in names if self._silent[name] >= IN_A_ROW]
-        unchosen = _unchosen(still, groups)
-        if unchosen and not self.notes:
-            self.notes.append(
-                f"no token chose {and_more(list(dict.fromkeys(unchosen.values())))} in {IN_A_ROW} readings"
-            )
-        silent = [name for name in still if name not in unchosen]
+        spared = unchosen(still, groups, self.lists)
+        if spared and not self.notes:
+            self.notes.append(f"no token chose {and_more(list(dict.fromkeys(spared.values())))} in {IN_A_ROW} readings")
+        silent = [name for name in still if name not in spared]
         if silent:
             sentence = (
                 f"no gradient reached {described(silent, self.kinds)}, although trainable, in {IN_A_ROW} readings"
@@ -112,7 +127,7 @@ class Still:
         faint = most_alike([name for name in names if self._faint[name] >= IN_A_ROW], names)
         if faint:
             sentence = (
-                f"no gradient but rounding, below {FAINT:g} of their sub-layers', reached "
+                f"no gradient but rounding, below {short(FAINT)} of their sub-layers', reached "
                 f"{described(faint, self.kinds)} in {IN_A_ROW} readings"
             )
             yield _alarm(step, "reach", sentence, faint, len(names))

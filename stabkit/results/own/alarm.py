@@ -40,7 +40,7 @@ from stabkit.results.own.forecast import ours
 from stabkit.results.own.guess import Guess
 from stabkit.results.own.looks import FIRM, Known, tens
 from stabkit.results.own.rules import Limits
-from stabkit.words import times
+from stabkit.words import short, times
 
 MOST_STEP = 1.0
 """‖Δθ‖/‖θ‖ of one update."""
@@ -69,9 +69,10 @@ HELPED: dict[str, tuple[str, int, int]] = {
     "outlook": ("rate/10", 8, 26),
 }
 """{link: (the change to try first, of how many failing models with that warning it was seen to make trains, of how many
-it was tried on)}, by docs/own_corpus.csv and docs/own_cures.csv, from which a test counts them; those of `step` and
-`outlook` are of all warnings. No change is advised of the other links: `stream` and `start` were too few, clipping
-after a `jump` helped none of three; nor before the first update, which no rate has moved."""
+it was tried on)}, by docs/own_corpus.csv and docs/own_cures.csv, from which a test counts them. No change is advised of
+the other links, of which three models at most have rows; nor before the first update, which no rate has moved."""
+OF_ALL = ("step", "outlook")
+"""Links whose counts are of all failing models: too few had that warning, or none, as it came after their training."""
 ALARM_RECALL = 106, 118, 34
 """So many of so many trainings of the judging part that failed were warned of before the end, half of them by this
 update (docs/verdict.md, from which a test reads them)."""
@@ -124,7 +125,9 @@ class Alarm:
             return ""
         usual = ", or its optimiser's usual one if lower" if self._key == "rate/10" else ""
         _, helped, of = HELPED[self.link]
-        return f"try {self.change}{usual} (helped {helped} of {of} such models); stabkit probe tests it on a copy"
+        which = "" if self.link in OF_ALL else " with this warning"
+        on = f"{of} failing models{which}"
+        return f"try {self.change}{usual} (helped {helped} of {on}); stabkit probe tests it on a copy"
 
     @property
     def whole(self) -> str:
@@ -278,7 +281,7 @@ class Alarms:
             return None
         same = len(self._sizes) == SMALL_READINGS and max(self._sizes) < 1.001 * min(self._sizes)
         clipped = f", and its gradient's norm is {self._sizes[-1]:.3g} each time: is it clipped before it is unscaled?"
-        sentence = f"no sub-layer moves by more than {most:.2g} of its weights in an update{clipped * same}"
+        sentence = f"no sub-layer moves by more than {short(most)} of its weights in an update{clipped * same}"
         return Alarm(step=step, link="small", sentence=sentence, numbers={"relative": most, "limit": SMALL})
 
     def _jumped(self, step: int, moved: Mapping[str, float]) -> Alarm | None:
