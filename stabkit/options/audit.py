@@ -24,11 +24,11 @@ def audit(factory: str, method: str | None, depths: Any, arch: str | None) -> Au
     recipe = methods.build(*methods.parse(method)) if method else None
     n, m = depth(depths, arch or "encoder-decoder") if depths else (None, None)
     module, inputs = model(factory, n or m or DEPTH)
-    if depths and not arch and not _is_pair(depths) and not own_audit.both(module, inputs):
-        n = 0  # one stack, as it was found to be
+    if depths and not arch and not _is_pair(depths) and len(found := own_audit.stacks_of(module, inputs)) == 1:
+        n, m = (n, 0) if "encoder" in found else (0, m)  # one stack, as it was found to be
     if arch and not depths:
         asked = ranges.stacks("--arch", arch) == ranges.stacks("--arch", "encoder-decoder")
-        if asked != own_audit.both(module, inputs):
+        if asked != (len(own_audit.stacks_of(module, inputs)) == 2):
             there = "one stack" if asked else "an encoder and a decoder with cross-attention"
             raise UsageError(f"--arch {arch}: the model has {there}; leave --arch out, or give --depths too")
     causal = bool(arch) and ranges.stacks("--arch", arch) == ranges.stacks("--arch", "decoder-only")

@@ -14,7 +14,7 @@ was read is counted (`sublayers/anatomy.py`): below ENOUGH neither depth nor sub
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -33,7 +33,6 @@ from stabkit.own.first_look import Remark, first_look, sight
 from stabkit.own.sublayers import run
 from stabkit.own.sublayers.anatomy import Anatomy, Coverage, and_more, dissect
 from stabkit.own.sublayers.anatomy import Stack as Found
-from stabkit.own.sublayers.columns import RoleWeight
 from stabkit.own.sublayers.reading import logits
 from stabkit.own.sublayers.sublayer import Beside
 from stabkit.own.sublayers.watch import DispatchTrace
@@ -125,23 +124,26 @@ def audit(
         notes.insert(0, f"no --method was given: {method.label}'s recipe fits best")
     elif why := method.undefined(n, m):
         raise UsageError(f"{method.key}: {why}")
-    case = Case(method, stacks)
+    whole = anatomy.coverage.whole
+    case = Case(method, stacks, whole=whole)
     if high := _scores(model, watch, anatomy):
         notes.append(high)
     left = sum(len(stack.sublayers) for stack in anatomy.stacks if stack not in stacks.values())
     most = left <= sum(len(stack.sublayers) for stack in stacks.values())
     if left:
         notes.append(f"{left} sub-layers of other stacks were not judged" + "; nor the structure of these" * (not most))
-    whole = anatomy.coverage.whole
+    apart = ", ".join(f"{KINDS[kind]} in {count} sub-layers" for kind, count in case.apart.items())
+    if apart:
+        notes.append(f"{apart}, which {method.label}'s recipe for one stack lacks: not judged")
     if beside := support.unjudged(method, case.sites):
         notes.append(f"not compared with {method.label}'s recipe: {', '.join(beside)}")
     return Audit(
         method=method,
         depth=case.depth,
         ran=ran,
-        base=case.words(case.base),
+        base=case.drawn,
         rows=tuple(_rows(case)),
-        outside=tuple(_outside(anatomy.outside)),
+        outside=tuple(_outside(anatomy, dict(model.named_parameters(remove_duplicate=False)))),
         findings=(
             *(_violation(remark) for remark in first_look(model)),
             *([AHEAD] if causal and depends is not None and depends.ahead else []),
@@ -151,18 +153,18 @@ def audit(
         ),
         notes=tuple(notes),
         coverage=anatomy.coverage,
-        unjudged=""
-        if whole and most
+        unjudged=anatomy.coverage.sentence
+        if not whole
         else f"{left} sub-layers are of other stacks"
-        if whole
-        else anatomy.coverage.sentence,
+        if not most
+        else f"{apart} was not judged" * bool(apart),
     )
 
 
-def both(model: nn.Module, inputs: Any = None) -> bool:
-    """Whether a model has an encoder and a decoder that reads it; found by running it."""
+def stacks_of(model: nn.Module, inputs: Any = None) -> tuple[Stack, ...]:
+    """`encoder`, `decoder`, or both where the one reads the other; found by running the model."""
     run.refuse(model)
-    return bool(recognised(model, None, inputs)[2].encoder_of)
+    return tuple(recognised(model, None, inputs)[3])
 
 
 AHEAD = Violation(
@@ -206,17 +208,19 @@ BESIDE: dict[Beside, str] = {
 
 def _closest(anatomy: Anatomy, stacks: dict[Stack, Found], n: int, m: int) -> Method:
     """The recipe of which least is violated: one whose constants stand in the sums to three digits, or whose gains are
-    on the matrices, before any whose scales are free or 1; then in structure and scales, then in what was drawn."""
-    ranked: list[tuple[bool, int, int, int, Method]] = []
+    on the matrices, before any whose scales are free or 1; then in structure and scales, then in what was drawn; of
+    two alike the one of which everything is compared."""
+    ranked: list[tuple[bool, int, int, bool, int, Method]] = []
     for key in methods.KEYS:
         method = methods.build(key, {})
         if not method.undefined(n, m) and not support.audits(method, sites(n, m, WIDTH)):
-            case = Case(method, stacks)
             whole = anatomy.coverage.whole
+            case = Case(method, stacks, whole=whole)
             built = sum(1 for _ in (*structure.judge(case, n, m, whole=whole), *scales.judge(case)))
             drawn = sum(1 for _ in weights.judge(case, anatomy))
             known = scales.has_its_constants(case) or weights.has_its_gains(case)
-            ranked.append((not known, built, drawn, len(ranked), method))
+            partly = bool(support.unjudged(method, case.sites))
+            ranked.append((not known, built, drawn, partly, len(ranked), method))
     return min(ranked)[-1]
 
 
@@ -321,9 +325,14 @@ def _rows(case: Case) -> list[AuditRow]:
     return rows
 
 
-def _outside(parts: Sequence[RoleWeight]) -> list[tuple[str, tuple[int, ...], float]]:
+def _outside(anatomy: Anatomy, known: Mapping[str, nn.Parameter]) -> list[tuple[str, tuple[int, ...], float]]:
+    """Shapes are those that the module gives its parameters. What stands inside and was not read is not outside."""
     return [
-        (part.name, tuple(part.weight.shape), float(part.weight.detach().double().std(correction=0)))
-        for part in parts
-        if part.weight.is_floating_point()
+        (
+            part.name,
+            tuple((known[part.name] if part.name in known else part.weight).shape),
+            float(part.weight.detach().double().std(correction=0)),
+        )
+        for part in anatomy.outside
+        if part.weight.is_floating_point() and part.name not in anatomy.coverage.left
     ]

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -35,6 +36,8 @@ BASES: dict[Base, str] = {
 CONSTANT = frozenset({"gpt2-init"})
 """Methods whose authors draw so."""
 USUAL = 0.02
+FOLDED = 0.1
+"""How far a query's draw may be from the factor that it stands for."""
 FUSED: tuple[Role, ...] = ("query", "key", "value")
 
 
@@ -90,8 +93,8 @@ def deviation(base: Base, role: Role, shape: tuple[int, int], sigma: float) -> f
 class Case:
     """A model's stacks, its sub-layers paired with the method's sites, and the readings of their matrices."""
 
-    def __init__(self, method: Method, stacks: dict[Stack, Found]) -> None:
-        self.method, self.stacks = method, stacks
+    def __init__(self, method: Method, stacks: dict[Stack, Found], whole: bool = True) -> None:
+        self.method, self.stacks, self.whole = method, stacks, whole
         self.n, self.m = (stacks[name].layers if name in stacks else 0 for name in ("encoder", "decoder"))
         self.width = next(iter(stacks.values())).sublayers[0].width
         self.base: Base = "xavier_normal"
@@ -103,6 +106,13 @@ class Case:
             for own in found.sublayers
             if own.kind is not None and (stack, own.layer, own.kind) in asked
         ]
+        self.apart = Counter(
+            own.kind
+            for stack, found in stacks.items()
+            for own in found.sublayers
+            if own.kind is not None and (stack, own.layer, own.kind) not in asked
+        )
+        """Sub-layers of a kind that the recipe lacks: cross-attention in one stack."""
         self.readings = [_read(site, part) for site, own in self.pairs for part in own.parts]
         own: Base = method.recipe.base_init if method.recipe else "xavier_normal"
         usual: list[Base] = [b for b in BASES if b != "linear" and (b != "torch_uniform" or b == own)]
@@ -112,14 +122,24 @@ class Case:
         self.recipe_base: Base = min(usual, key=lambda base: (*self._misfit(base), base != own))
         """The base on which the recipe is judged."""
         alike = [r for r in self.readings if abs(r.std / self.sigma - 1) <= r.slack or self.fits(r, "constant")]
-        shapes = {r.shape[0] + r.shape[1] for r in alike}
-        plain = all(self.fits(r, "constant") for r in self.readings if self.expected(r, "constant") == 1)
-        if plain and len(shapes) > 1 and self._misfit("constant")[0] < self._misfit(self.recipe_base)[0]:
+        several = self.sigma == USUAL or all(
+            len({r.shape[side] for r in alike}) > 1 for side in (0, 1)
+        )  # no fan's draw
+        plain = all(self.fits(r, "constant") or not r.std for r in self.readings if self.expected(r, "constant") == 1)
+        if plain and several and self._misfit("constant")[0] < self._misfit(self.recipe_base)[0]:
             self.recipe_base = "constant"
         self.base = self.recipe_base
         """What was drawn."""
         if self._scaled_default():
             self.base, self.recipe_base = "linear", own
+
+    def folds(self, site: Site, sublayer: TracedSublayer) -> bool:
+        """Whether the draw of a sub-layer's query has the factor that its logits lack (T5; Raffel et al. 2020)."""
+        if not sublayer.logit or not sublayer.head:
+            return False
+        lacks = sublayer.head**-0.5 / sublayer.logit
+        drawn = [self.over(r) for r in self.readings if r.site == site and r.role == "query"]
+        return abs(lacks - 1) > FOLDED and bool(drawn) and all(abs(own / lacks - 1) < FOLDED for own in drawn)
 
     def expected(self, reading: Reading, base: Base | None = None) -> float:
         """The recipe's gain for this matrix."""
@@ -137,6 +157,15 @@ class Case:
     def words(self, base: Base) -> str:
         """What a base is called."""
         return f"N(0, {self.sigma:.3g}²) for every shape" if base == "constant" else BASES[base]
+
+    @property
+    def drawn(self) -> str:
+        """The base in words; that none was recognised where it explains fewer than half of the matrices, scaled as the
+        recipe has it or not at all."""
+        plain = [abs(self.gain(r) - 1) <= r.slack for r in self.readings]
+        explained = sum(one or self.fits(r) for one, r in zip(plain, self.readings, strict=True))
+        name = self.words(self.base)
+        return name if 2 * explained >= len(self.readings) else f"not recognised; gains below are multiples of {name}"
 
     def _gain(self, reading: Reading, base: Base) -> float:
         return reading.gain(base, self.sigma)

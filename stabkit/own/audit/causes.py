@@ -18,6 +18,8 @@ DEEPEST = 100
 CUT = 0.8796
 """Standard deviation of a normal cut at ±2."""
 
+USUAL = "N(0, 0.02²) for every shape, as in BERT and GPT-2"
+
 SAME = 1e-6
 """Two slips whose numbers differ by less are one number."""
 
@@ -56,7 +58,7 @@ def of_gain(
         yield Cause(tuple(e * root for e in expected), "drawn separately, while the others have a fused matrix's 1/√2")
     yield Cause(tuple(CUT * e for e in expected), "a normal truncated at two standard deviations, which is narrower")
     if any(abs(b / 0.02 - 1) > SAME for b in base):
-        yield Cause(tuple(0.02 / b for b in base), "N(0, 0.02²) for every shape, as in BERT and GPT-2")
+        yield Cause(tuple(0.02 / b for b in base), USUAL)
     for share, side, name in (
         (2, 0, "Kaiming's √(2/fan_in)"),
         (1, 0, "as √(1/fan_in) gives, LeCun's"),

@@ -147,21 +147,23 @@ def _kappas(case: Case) -> Iterator[Violation]:
 def _logits(case: Case) -> Iterator[Violation]:
     """c in softmax(c·Q·Kᵀ), which is 1/√d_head unless a norm stands on queries and keys."""
     off = (
-        ((round(own.logit, DIGITS), own.head), (site, own))
+        ((round(own.logit, DIGITS), own.head, case.folds(site, own)), (site, own))
         for site, own in case.pairs
         if own.logit is not None
         and own.head
         and not (case.method.inner(site, "query") or case.method.inner(site, "key"))
         and not _near(own.logit, own.head**-0.5)
     )
-    for (factor, head), pairs in grouped(off).items():
+    for (factor, head, folded), pairs in grouped(off).items():
         places = where(case, [site for site, _ in pairs])
         yield Violation(
             topic="scale",
-            what=f"{places}: logits are multiplied by {factor:.4g}, not 1/√{head} = {head**-0.5:.4g}",
+            what=f"{places}: logits are multiplied by {factor:.4g}, not 1/√{head} = {head**-0.5:.4g}"
+            + "; the query is drawn smaller or larger by as much (T5)" * folded,
             recipe=f"softmax(q·k/√d_head) ({case.method.source})",
             measured=f"× {factor:.4g}",
-            remedy=f"multiply q·k by 1/√{head}",
+            remedy=f"multiply q·k by 1/√{head}"
+            + " and draw the query with its gain, or keep both as they are" * folded,
         )
 
 

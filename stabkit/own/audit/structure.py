@@ -24,11 +24,11 @@ def judge(case: Case, n: int, m: int, *, whole: bool = True) -> Iterator[Violati
     if whole:
         yield from _depth(case, n, m)
         yield from _sublayers(case)
+        yield from _wiring(case)
     yield from _norms(case)
     yield from _reads(case)
     yield from _twice(case)
     yield from _final(case)
-    yield from _wiring(case)
 
 
 def stands(norms: Iterable[bool]) -> str:

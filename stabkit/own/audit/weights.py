@@ -18,6 +18,8 @@ ALIKE = 0.999
 """Correlation from which two matrices count as one drawn once."""
 NOTHING = 1e-3
 """Of torch's default draw of a bias: less is no violation (N(0, 10⁻¹²) as in vision Transformers)."""
+SEVERAL = 1.3
+"""Times the least that the greatest of several matrices is where no one factor is told of them."""
 SAMPLE = 4096
 """Entries of a matrix that are compared with another layer's."""
 
@@ -31,7 +33,9 @@ def _units(readings: Sequence[Reading]) -> dict[Unit, list[Reading]]:
 def judge(case: Case, anatomy: Anatomy) -> Iterator[Violation]:
     """Violations in what was drawn."""
     yield from _clones(case)
-    off = [r for r in case.readings if math.isfinite(r.std) and not case.fits(r)]
+    folded = {site for site, own in case.pairs if case.folds(site, own)}
+    judged = [r for r in case.readings if math.isfinite(r.std) and not (r.role == "query" and r.site in folded)]
+    off = [r for r in judged if not case.fits(r)]
     default = [r for r in off if r.default]
     if case.base == "linear":
         default = []
@@ -148,18 +152,23 @@ def _constant(case: Case) -> Violation:
 
 
 def _deviations(case: Case, readings: Sequence[Reading]) -> Iterator[Violation]:
-    units = _units(readings)
+    units = grouped(((r.site.stack, r.site.kind, r.role, case.gain(r) > 0), r) for r in readings)
     groups: dict[tuple[str, str], list[Reading]] = defaultdict(list)
     slips = {key: _causes(case, key[2], unit) for key, unit in units.items()}
+    usual = [key for key, own in slips.items() if causes.USUAL in own]
+    if len({r.shape for key in usual for r in units[key]}) < 2 and len(usual) < len(
+        units
+    ):  # one shape happens to be so
+        slips = {key: tuple(cause for cause in own if cause != causes.USUAL) for key, own in slips.items()}
     counts = Counter(cause for own in slips.values() for cause in own)
     factors = [_factor(case, unit) for unit in units.values()]
     if len(units) > 1 and max(counts.values(), default=0) < len(units) and 0 < max(factors) < 1.03 * min(factors):
         slips = {key: () for key in units}  # one factor on all of them, whatever a few would fit besides
-    for (stack, kind, role), unit in units.items():
-        own = slips[stack, kind, role]  # of those that fit alike the one that explains most
+    for key, unit in units.items():
+        own = slips[key]  # of those that fit alike the one that explains most
         most = max((counts[cause] for cause in own), default=0)
         cause = "; or ".join(cause for cause in own if counts[cause] == most)
-        groups[cause, "" if cause else f"{stack} {_factor(case, unit):.1f}"] += unit
+        groups[cause, "" if cause else f"{key[0]} {_factor(case, unit):.1f}"] += unit
     for (cause, _), group in groups.items():
         sites = [r.site for r in group]
         asked = by_stack(sites, group, lambda own: span(case.expected(r) for r in own))
@@ -198,6 +207,9 @@ def _size(case: Case, unit: Sequence[Reading]) -> str:
     factor = _factor(case, unit)
     if not factor:
         return "not 0" if all(case.expected(r) == 0 for r in unit) else "all zero"
+    each = sorted(case.gain(r) / case.expected(r) for r in unit)
+    if each[-1] > SEVERAL * each[0]:
+        return f"{each[0]:.2f} to {each[-1]:.2f} × the recipe's"
     return f"{max(factor, 1 / factor):.2f} × too {'large' if factor > 1 else 'small'}"
 
 

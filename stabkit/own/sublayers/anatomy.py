@@ -161,7 +161,7 @@ def _coverage(watch: DispatchTrace, stacks: Sequence[Sequence[TracedSublayer]]) 
             behind = back(watch.nodes, node.inputs, lambda n: n.op == "product" or n.at in regions)
             within |= {n.matrix.name for n in behind if n.matrix is not None}
     used = within | {m.name for _, m in products} | tables | {name for names in watch.reads.values() for name in names}
-    known = dict(watch.module.named_parameters())
+    known = {**dict(watch.module.named_parameters()), **{n: b for n, b in watch.module.named_buffers() if n in within}}
     idle = {name for name, p in known.items() if p.dim() > 1 and name not in used}
     sizes = {name: known[name].numel() for name in within | idle if name in known and known[name].dim() > 1}
     every = [own for stack in stacks for own in stack]
@@ -172,11 +172,14 @@ def _coverage(watch: DispatchTrace, stacks: Sequence[Sequence[TracedSublayer]]) 
         read[own_part.name] += sizes.get(own_part.name, 0) if stacked else own_part.weight.numel()
     total = sum(sizes.values())
     left = {name: sizes[name] - read[name] for name in known if name in sizes and read[name] < sizes[name]}
+    entry = back(watch.nodes, [fork for fork, _ in spans], lambda n: n.at in {own.at for own in every})
+    for name in {n.matrix.name for n in entry if n.matrix is not None} & left.keys():  # before a stack, not inside
+        total -= left.pop(name)
     kinds = [own.word for own in every if own.kind]
     return Coverage(
         read={word: kinds.count(word) for word in dict.fromkeys(kinds)},
         share=1 - sum(left.values()) / total if total else 1.0,
-        left=tuple(left),
+        left=tuple(sorted(left, key=lambda name: -left[name])),
     )
 
 
@@ -294,8 +297,8 @@ def _link(nodes: Sequence[Node], sums: dict[int, TracedSublayer], traced: Traced
 
 
 def _finish(nodes: Sequence[Node], users: Users, stack: list[TracedSublayer], sums: Set[int]) -> tuple[int, float]:
-    """(how many norms stand after a stack, less the last sub-layer's own where others of its kind have one; what the
-    last one's output is multiplied by). A term of an older layer may be added before them."""
+    """(how many norms stand after a stack, less the last sub-layer's own where others of its kind have one; what
+    parameters multiply the last one's output by: a number is the scores'). A term of an older layer may be added before them."""
     last = stack[-1]
     through = PASS | NORM | ({"other", "add"} if any(own.history for own in stack) else set())
     most = {last.at: 0}
@@ -316,7 +319,7 @@ def _finish(nodes: Sequence[Node], users: Users, stack: list[TracedSublayer], su
         alike or [own.norm_out for own in stack[:-1] if own.kind == last.kind] or [own.norm_out for own in stack[:-1]]
     )
     last.norm_out = norms > 0 and 2 * sum(others) > len(others)
-    behind = [nodes[at] for at, count in most.items() if count == norms and nodes[at].op == "scale"]
+    behind = [nodes[at] for at, count in most.items() if count == norms and nodes[at].op == "scale" and nodes[at].name]
     return norms - last.norm_out, math.prod(node.factors[0] for node in behind)
 
 

@@ -37,6 +37,10 @@ def part(
     weight, bias, name = product.matrix.weight, product.matrix.bias, product.matrix.bias_name
     if bias is None:
         bias, name = _added(nodes, users, product, weight.shape[1])
+    side = {"down": 0, "up": 1}.get(role)
+    if product.matrix.stacked > 1 and side is not None:  # x·[W_1 … W_E] at once: the first stands for all
+        weight = weight.narrow(side, 0, weight.shape[side] // product.matrix.stacked)
+        bias = bias[: weight.shape[1]] if bias is not None and side else bias
     if columns is not None and 0 < len(columns) < weight.shape[1]:
         value: Any = columns
         if int(columns[-1]) - int(columns[0]) == len(columns) - 1:  # in one piece: a view, not a copy

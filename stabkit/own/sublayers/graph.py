@@ -48,13 +48,16 @@ MOST_STREAMS = 8
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WeightUse:
-    """A weight as it is used: x·weight + bias, (in, out) and (out). `flipped`: Wᵀ·x, features not on the last axis."""
+    """A weight as it is used: x·weight + bias, (in, out) and (out). `flipped`: Wᵀ·x, features not on the last axis.
+    `stacked`: how many matrices (experts) it is, side by side; `first`: it is the first of several in one parameter."""
 
     weight: torch.Tensor
     bias: torch.Tensor | None
     name: str
     bias_name: str = ""
     flipped: bool = False
+    stacked: int = 1
+    first: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -129,7 +129,8 @@ def sublayer(
     else:
         matched = any(nodes[at].op == "match" for at in region)  # some attention, but not softmax(Q·Kᵀ)·V
         unread = any(nodes[at].op == "other" and nodes[at].name for at in region)  # a convolution over positions
-        traced.kind = "ffn" if len(products) > 1 and not matched and not unread else None
+        apart = not routers and any(n.matrix is not None and n.matrix.first for n in products)  # no experts: one a head
+        traced.kind = "ffn" if len(products) > 1 and not (matched or unread or apart) else None
         readers = [n for n in products if n not in ends and n.at not in adapters | routers]
         taken = {product.at: [("up", None)] for product in readers}
         last = "down"
@@ -142,7 +143,7 @@ def sublayer(
                 taken.update({n.at: [("up", None)] for n in before if n.op == "product" and n.at not in taken})
     wide = [n for n in ends if width_of(n) >= traced.width]
     traced.beside = bool(cores) and len(wide) > 1
-    latent = {product.at for reader in readers for product in _before(nodes, reader, join)} - set(taken)
+    latent = {product.at for reader in readers for product in _before(nodes, reader, join)} - set(taken) - routers
     words: dict[Beside, set[int]] = {"adapter": adapters, "router": routers, "latent": latent}
     for word, places in words.items():
         used |= places
@@ -151,8 +152,10 @@ def sublayer(
     left = [n for n in products if n.at not in aside and (n.at not in taken or not traced.kind)]
     unknown += [n.matrix.name or "a matrix" for n in left if n.matrix]
     for product_at, roles in taken.items():
-        if len(roles) > 1 and any(columns is None for _, columns in roles):
-            unknown.append(nodes[product_at].matrix.name or "a matrix")  # type: ignore[union-attr]  # a product has one
+        matrix = nodes[product_at].matrix
+        assert matrix is not None
+        if (cores and matrix.first) or (len(roles) > 1 and any(columns is None for _, columns in roles)):
+            unknown.append(matrix.name or "a matrix")  # one a head, or columns that were not followed
             continue
         used.add(product_at)
         traced.parts += [part(nodes, users, role, nodes[product_at], columns) for role, columns in roles]
@@ -183,7 +186,7 @@ def sublayer(
 
 def _adapters(nodes: Sequence[Node], region: Set[int]) -> tuple[set[int], set[int]]:
     """(products of adapters, the addends that they make): W·x + c·B(A·x), A and B of a rank below both widths of W and
-    reading what W reads (LoRA; Hu et al. 2106.09685)."""
+    reading what W reads (LoRA; Hu et al. 2106.09685), and h + B·σ(A·h) of h = W·x (Houlsby et al. 1902.00751)."""
 
     def stem(at: int) -> Node:
         while nodes[at].op in PASS and len(nodes[at].inputs) == 1:
@@ -204,6 +207,16 @@ def _adapters(nodes: Sequence[Node], region: Set[int]) -> tuple[set[int], set[in
             if down.op == "product" and width_of(down) < min(whole.matrix.weight.shape):
                 if stem(down.inputs[0]).at == stem(whole.inputs[0]).at:
                     products |= {up.at, down.at}
+                    addends.add(low)
+        for base, low in (total.inputs, total.inputs[::-1]):
+            up = stem(low)
+            made = [n for n in back(nodes, up.inputs, lambda n: n.op in MIXES) if n.op in MIXES]
+            if up.op == "product" and len(made) == 1 and made[0].op == "product" and {up.at, made[0].at} <= region:
+                read = made[0].inputs[0]
+                while nodes[read].op in PASS | NORM and read != base:
+                    read = nodes[read].inputs[0]
+                if read == base and width_of(made[0]) < width_of(up):
+                    products |= {up.at, made[0].at}
                     addends.add(low)
     return products, addends
 

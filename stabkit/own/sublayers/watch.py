@@ -68,6 +68,7 @@ class DispatchTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torc
         self.returned: Any = None
         """What the module returned."""
         self.own = Memory(module)
+        self._stacked = {(name, p.numel()): p.shape[0] for name, p in module.named_parameters() if p.dim() == 3}
         self._buffers = {name for name, _ in module.named_buffers()}  # positions, masks: no weights
         for buffer in module.buffers():
             self._shared.setdefault(storage(buffer), []).append(buffer)
@@ -163,6 +164,10 @@ class DispatchTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torc
             for x, by in ((first, second), (second, first)):
                 if self.find(x) is not None and (factor := self._factor(by)) is not None:
                     return self._sum((total, x), [1.0, factor * float(kwargs.get("value", 1))], out)
+            if (a := self.find(first)) is not None and (b := self.find(second)) is not None:  # a gate that is computed
+                gated = first * second * float(kwargs.get("value", 1))
+                self.note("other", (a, b), gated)
+                return self._sum((total, gated), [1.0, 1.0], out)
         if name == "lerp":
             start, end, weight = args
             factor = self._factor(weight)
@@ -193,7 +198,7 @@ class DispatchTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torc
             if self.find(kept) is not None and (number := self._factor(factor)) is not None:
                 if inverse and number == 0.0:
                     return False
-                return self._scaled(kept, 1.0 / number if inverse else number, out)
+                return self._scaled(kept, 1.0 / number if inverse else number, out, self.own.name(factor))
         for kept, size in pairs:
             a, b = self.find(kept), self.find(size)
             if a is not None and b is not None and _thin(self.nodes[b]) and not _thin(self.nodes[a]):
@@ -202,11 +207,11 @@ class DispatchTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torc
                     return True
         return False
 
-    def _scaled(self, x: Any, factor: float, out: torch.Tensor) -> bool:
+    def _scaled(self, x: Any, factor: float, out: torch.Tensor, name: str = "") -> bool:
         at = self.find(x)
         if at is None:
             return False
-        self.note("scale", (at,), out, factors=(factor,))
+        self.note("scale", (at,), out, factors=(factor,), name=name)
         return True
 
     def _named(
@@ -252,7 +257,7 @@ class DispatchTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torc
             self.note("product", (self.find(x),), out, matrix=matrix)
             return True
         if name == "_grouped_mm" and self.find(args[0]) is not None and self.find(args[1]) is None:
-            expert = WeightUse(args[1][0], None, self.own.name(args[1]))  # the first of one tensor stands for all
+            expert = WeightUse(args[1][0], None, self.own.name(args[1]), first=True)
             self.note("product", (self.find(args[0]),), out, matrix=expert)
             return True
         if name in ("addmm", "baddbmm"):
@@ -267,26 +272,40 @@ class DispatchTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torc
         if isinstance(added, torch.Tensor) and self.find(added) is None and added.numel() == out.shape[-1]:
             bias = beta * added.reshape(-1)
         if first is not None and second is not None:
-            at = self.note("match", (first, second), out, factors=(alpha,))
+            weighed = (a.shape[-2] == 1 and self._weighs(first)) or (b.shape[-1] == 1 and self._weighs(second))
+            at = self.note("other" if weighed else "match", (first, second), out, factors=(alpha,))
         elif (position := first if first is not None else second) is not None and self._mixes_streams(a, b, position):
             at = self.note("scale", (position,), out, factors=(1.0,), name=self.own.name(b if first is not None else a))
         else:
             weight, flipped = (b, False) if first is not None else (a.transpose(-1, -2), True)
-            if weight.dim() == 3 and (weight.shape[0] == 1 or weight.stride(0) == 0):
-                weight = weight[0]
+            several = weight.dim() == 3 and weight.shape[0] > 1 and weight.stride(0) > 0
+            if weight.dim() == 3 and (not several or self.own.name(weight)):
+                weight = weight[0]  # of experts in one tensor the first stands for all
             if weight.dim() != 2:
                 return False
             if flipped and weight.shape[1] == 1:  # one number for each of several values: a combination, as DLCL's
                 self.note("other", (second,), out)
                 return True
             own = b if first is not None else a
+            name = self.own.name(own)
             matrix = WeightUse(
-                weight if alpha == 1.0 else alpha * weight, bias, self.own.name(own), self.own.name(added), flipped
+                weight if alpha == 1.0 else alpha * weight,
+                bias,
+                name,
+                self.own.name(added),
+                flipped,
+                self._stacked.get((name, weight.numel()), 1),
+                first=several,
             )
             at = self.note("product", (first if first is not None else second,), out, matrix=matrix)
         if isinstance(added, torch.Tensor) and (behind := self.find(added)) is not None:
             self.note("add", (behind, at), out, factors=(beta, 1.0))
         return True
+
+    def _weighs(self, at: int) -> bool:
+        """Whether this is what a router gives experts: a softmax, and not of queries times keys."""
+        behind = {node.op for node in back(self.nodes, (at,), lambda n: n.op in MIXES)}
+        return "softmax" in behind and "match" not in behind
 
     def _mixes_streams(self, a: torch.Tensor, b: torch.Tensor, at: int) -> bool:
         """Whether a product combines a few streams (hyper-connections): a small matrix on an axis that is not the last
