@@ -9,12 +9,14 @@ from torch import Tensor, nn
 
 from stabkit import methods
 from stabkit.errors import UsageError
+from stabkit.methods.base import Stack
 from stabkit.options import ranges
 from stabkit.own import audit as own_audit
 from stabkit.own import factory
 from stabkit.own.audit import Audit
 from stabkit.own.probe import built_model
 
+ONE: tuple[Stack, ...] = ("encoder", "decoder")
 DEPTH = 6
 """Of a factory that needs one, where none is given."""
 
@@ -31,8 +33,12 @@ def audit(factory: str, method: str | None, depths: Any, arch: str | None) -> Au
         if asked != (len(own_audit.stacks_of(module, inputs)) == 2):
             there = "one stack" if asked else "an encoder and a decoder with cross-attention"
             raise UsageError(f"--arch {arch}: the model has {there}; leave --arch out, or give --depths too")
-    causal = bool(arch) and ranges.stacks("--arch", arch) == ranges.stacks("--arch", "decoder-only")
-    return own_audit.audit(module, recipe, n, m, inputs, causal)
+    alone = (
+        {ranges.stacks("--arch", f"{one}-only"): one for one in ONE}.get(ranges.stacks("--arch", arch))
+        if arch
+        else None
+    )
+    return own_audit.audit(module, recipe, n, m, inputs, alone)
 
 
 def depth(depths: Any, arch: str) -> tuple[int, int]:

@@ -8,7 +8,7 @@ written to (torch.empty). A buffer may hold −∞: a mask does.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -118,6 +118,11 @@ def sight(model: nn.Module, inputs: Any) -> Sight | None:
         found = next((t for t in given if t.is_floating_point() and t.dim() > 1), None)
         return found if found is not None and found.shape[:2] == x.shape[:2] else None
 
+    with run.opened(model):
+        return _seen(x, out)
+
+
+def _seen(x: torch.Tensor, out: Callable[[torch.Tensor], torch.Tensor | None]) -> Sight | None:
     base = out(x)
     if base is None or not bool(base.isfinite().all()) or torch.equal(swapped := _swapped(x), x):
         return None

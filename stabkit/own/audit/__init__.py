@@ -87,14 +87,14 @@ def audit(
     n: int | None = None,
     m: int | None = None,
     inputs: Any = None,
-    causal: bool = False,
+    alone: Stack | None = None,
 ) -> Audit:
     """What `model`, said to be N encoder and M decoder layers of `method`, violates of its recipe.
 
     Without N and M the depth is what is found, without a method the recipe that fits best. `inputs` is a tuple for
     `model(*inputs)` or a dict for `model(**inputs)`; without it plain ones are tried. N or M is 0 for one stack.
-    `causal`: it is said to be a decoder alone. The model is left as it was. Raises UsageError where nothing can be
-    recognised.
+    `alone`: what it is said to be, one stack of this kind. The model is left as it was. Raises UsageError where nothing
+    can be recognised.
     """
     if (n is None) != (m is None):
         raise UsageError("audit: give both N and M (0 for a missing stack), or neither")
@@ -104,7 +104,7 @@ def audit(
     if method is not None and (why := support.audits(method, _sites(method, said))):
         raise UsageError(f"{method.key}: {why}")
     run.refuse(model)
-    ran, watch, anatomy, stacks, values = recognised(model, said, inputs)
+    ran, watch, anatomy, stacks, values = recognised(model, said, inputs, alone)
     counts = tuple(stacks[stack].layers if stack in stacks else 0 for stack in ("encoder", "decoder"))
     n, m = said or counts
     notes = list(anatomy.notes)
@@ -119,6 +119,11 @@ def audit(
         notes.append("a row's output depends on other rows of the batch")
     if depends is not None and not depends.order:
         notes.append("a token's output does not depend on the order of those before it: no positions reach attention")
+    ahead = None if anatomy.encoder_of else depends.ahead if depends is not None else run.looks_ahead(model, values)
+    if ahead is None and alone == "decoder":
+        notes.append("whether a token's output depends on the tokens after it was not seen: its mask is not judged")
+    elif ahead is None and alone is None and not anatomy.encoder_of:
+        notes.append("whether a token's output depends on the tokens after it was not seen: it is called an encoder")
     if method is None:
         method = _closest(anatomy, stacks, n, m)
         notes.insert(0, f"no --method was given: {method.label}'s recipe fits best")
@@ -128,11 +133,16 @@ def audit(
     case = Case(method, stacks, whole=whole)
     if high := _scores(model, watch, anatomy):
         notes.append(high)
-    left = sum(len(stack.sublayers) for stack in anatomy.stacks if stack not in stacks.values())
+    others = [stack for stack in anatomy.stacks if stack not in stacks.values()]
+    left = sum(len(stack.sublayers) for stack in others)
     most = left <= sum(len(stack.sublayers) for stack in stacks.values())
     if left:
-        notes.append(f"{left} sub-layers of other stacks were not judged" + "; nor the structure of these" * (not most))
-    apart = ", ".join(f"{KINDS[kind]} in {count} sub-layers" for kind, count in case.apart.items())
+        named = [part.name for stack in others for own in stack.sublayers for part in own.parts if part.name]
+        which = f" ({and_more(list(dict.fromkeys(named)))})" if named else ""
+        notes.append(
+            f"{left} sub-layers of other stacks{which} were not judged" + "; nor the structure of these" * (not most)
+        )
+    apart = ", ".join(f"{KINDS[kind]} (in {count} of the layers)" for kind, count in case.apart.items())
     if apart:
         notes.append(f"{apart}, which {method.label}'s recipe for one stack lacks: not judged")
     if beside := support.unjudged(method, case.sites):
@@ -146,7 +156,7 @@ def audit(
         outside=tuple(_outside(anatomy, dict(model.named_parameters(remove_duplicate=False)))),
         findings=(
             *(_violation(remark) for remark in first_look(model)),
-            *([AHEAD] if causal and depends is not None and depends.ahead else []),
+            *([AHEAD] if ahead and alone == "decoder" else []),
             *(structure.judge(case, n, m, whole=whole) if most else ()),
             *(scales.judge(case) if most else ()),
             *weights.judge(case, anatomy),
@@ -156,7 +166,7 @@ def audit(
         unjudged=anatomy.coverage.sentence
         if not whole
         else f"{left} sub-layers are of other stacks"
-        if not most
+        if left
         else f"{apart} was not judged" * bool(apart),
     )
 
@@ -243,7 +253,7 @@ def _scores(model: nn.Module, watch: DispatchTrace, anatomy: Anatomy) -> str:
 
 
 def recognised(
-    model: nn.Module, said: tuple[int, int] | None, inputs: Any
+    model: nn.Module, said: tuple[int, int] | None, inputs: Any, alone: Stack | None = None
 ) -> tuple[str, DispatchTrace, Anatomy, dict[Stack, Found], Any]:
     """The first way of running the model that shows its stacks, and the inputs."""
     tried: Sequence[tuple[str, Any]] = (
@@ -263,7 +273,7 @@ def recognised(
             continue
         anatomy = dissect(watch)
         try:
-            return ran, watch, anatomy, _stacks(anatomy, said, partial(run.looks_ahead, model, values)), values
+            return ran, watch, anatomy, _stacks(anatomy, said, alone, partial(run.looks_ahead, model, values)), values
         except UsageError as error:
             unclear = unclear or error
     if unclear is not None:
@@ -275,7 +285,10 @@ def recognised(
 
 
 def _stacks(
-    anatomy: Anatomy, said: tuple[int, int] | None, looks_ahead: Callable[[], bool | None]
+    anatomy: Anatomy,
+    said: tuple[int, int] | None,
+    alone: Stack | None,
+    looks_ahead: Callable[[], bool | None],
 ) -> dict[Stack, Found]:
     """The stacks by name; a single one that nobody named is a decoder where it does not `looks_ahead`."""
     stacks = anatomy.stacks
@@ -285,7 +298,8 @@ def _stacks(
             "scales, norms and matrix products" + (f" ({anatomy.notes[0]})" if anatomy.notes else "")
         )
     if said is None:
-        said = (1, 1) if anatomy.encoder_of else (0, 1) if looks_ahead() is False else (1, 0)
+        causal = alone == "decoder" or (alone is None and looks_ahead() is False)
+        said = (1, 1) if anatomy.encoder_of else (0, 1) if causal else (1, 0)
     if all(said):
         if not anatomy.encoder_of:
             raise UsageError(

@@ -104,18 +104,18 @@ def _fixed(case: Case) -> Iterator[Violation]:
 
 
 def _profiled(case: Case) -> Iterator[Violation]:
-    """A method whose ω come from data: they are not known here, but not 1 throughout, nor on the branch."""
+    """A method whose ω come from data: they are not known here, but not one number throughout, nor on the branch."""
     idle = []
     for stack in case.stacks:
         pairs = [(site, own) for site, own in case.pairs if site.stack == stack]
-        if len(pairs) > 1 and all(_near(own.omega, 1.0) for _, own in pairs):
+        if len(pairs) > 1 and all(_near(own.omega, pairs[0][1].omega) for _, own in pairs):
             idle += pairs
     if idle:
         branch = any(not _near(own.gamma, 1.0) for _, own in idle)
+        one = f"every ω is {idle[0][1].omega:.4g}: nothing was profiled"
         yield Violation(
             topic="scale",
-            what=f"{where(case, [site for site, _ in idle])}: "
-            f"{'the factors are on the branch' if branch else 'every ω is 1: nothing was profiled'}",
+            what=f"{where(case, [site for site, _ in idle])}: {'the factors are on the branch' if branch else one}",
             recipe=f"{formula.text(case.method)} ({case.method.source})",
             measured=_has(idle),
             remedy="run the profiling pass over one large batch and put each ω on its shortcut",

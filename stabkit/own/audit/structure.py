@@ -129,12 +129,21 @@ def _norms(case: Case) -> Iterator[Violation]:
             recipe=f"{f'a norm {stands(wanted)}' if any(wanted) else 'no norm'}: {formula.text(case.method)} "
             f"({case.method.source})",
             measured=f"{stands(has)}{_style(has)}",
-            remedy=f"move it {stands(wanted)}"
-            if any(wanted) and any(has)
-            else "add it"
-            if any(wanted)
-            else "remove it",
+            remedy=_moved(wanted, has),
         )
+
+
+def _moved(wanted: Sequence[bool], has: Sequence[bool]) -> str:
+    """What to do about norms that stand where they do."""
+    surplus, lacking = ([a and not b for a, b in zip(*own, strict=True)] for own in ((has, wanted), (wanted, has)))
+    if any(surplus) and any(lacking):
+        return f"move it {stands(wanted)}"
+    only = any(wanted) and any(has)
+    return (
+        (f"add the one {stands(lacking)}" if only else "add it")
+        if any(lacking)
+        else (f"remove the one {stands(surplus)}" if only else "remove it")
+    )
 
 
 def _shortcuts_normed(case: Case) -> list[tuple[Site, TracedSublayer, TracedSublayer | None]]:

@@ -10,8 +10,8 @@ import torch
 
 from stabkit.methods.base import Kind, Role, Stack
 from stabkit.own.audit import causes
-from stabkit.own.audit.case import BASES, CONSTANT, Case, Reading, Violation, deviation
-from stabkit.own.audit.words import by_stack, grouped, matrices, names, span, where
+from stabkit.own.audit.case import BASES, CONSTANT, USUAL, Case, Reading, Violation, deviation
+from stabkit.own.audit.words import by_stack, grouped, listed, matrices, names, span, where
 from stabkit.own.sublayers.anatomy import Anatomy
 
 ALIKE = 0.999
@@ -121,8 +121,12 @@ def _default(case: Case, readings: Sequence[Reading]) -> Iterator[Violation]:
         readings = [r for r in case.readings if r.default or case.fits(r)]
     elif not readings:
         return
-    biases = any(r.part.bias is not None and _bias_draw(case, r) == "default" for r in readings)
-    more = ", biases too" if biases else ""
+    having = [r for r in readings if r.part.bias is not None]
+    biases = [r for r in having if _bias_draw(case, r) == "default"]
+    which = (
+        "biases" if len(biases) == len(having) else f"biases of {listed(list(dict.fromkeys(r.role for r in biases)))}"
+    )
+    more = f", {which} too" if biases else ""
     if scaled:
         more = f", then multiplied by the gain: {span((1 / case.over(r) for r in readings), 3)} × too small"
     yield Violation(
@@ -142,7 +146,8 @@ def _constant(case: Case) -> Violation:
     usual = BASES[case.method.recipe.base_init if case.method.recipe else "xavier_normal"]
     return Violation(
         topic="base initialisation",
-        what=f"{matrices(case, readings)} drawn from {case.words('constant')}, as in BERT and GPT-2",
+        what=f"{matrices(case, readings)} drawn from {case.words('constant')}"
+        + ", as in BERT and GPT-2" * (case.sigma == USUAL),
         recipe=f"a standard deviation that depends on the shape: {usual} ({case.method.source})",
         measured=case.words("constant"),
         remedy="draw every matrix with nn.init.xavier_normal_(weight, gain=…); at this width the two differ by "

@@ -32,6 +32,7 @@ from stabkit.own.probe.objective import objective as of_loss
 from stabkit.own.probe.schedule import Schedule, peak, scale
 from stabkit.own.sublayers import run
 from stabkit.own.sublayers.anatomy import and_more
+from stabkit.own.sublayers.memory import digest
 from stabkit.own.sublayers.run import Call
 
 FACTORY = "FACTORY"
@@ -117,7 +118,8 @@ def make(
     if any(p.dtype in (torch.bfloat16, torch.float16) for p in trained):
         notes.append("weights in half precision: bfloat16 loses steps below 2⁻⁸ of a weight")
     call, start = called(model, lambda model: objective.at(model, 0), name)
-    fresh = objective.fresh and start != _value(model, lambda model: objective.at(model, 1), name, 0)
+    later = called(model, lambda model: objective.at(model, 1), name) if objective.fresh else (call, start)
+    fresh = start != later[1] or _content(call) != _content(later[0])
     if not fresh:
         notes.append(ONE_BATCH)
     return BuiltModel(
@@ -131,6 +133,10 @@ def make(
         fresh=fresh,
         notes=tuple(notes),
     )
+
+
+def _content(call: Call) -> str:
+    return digest((call.args, dict(call.kwargs)))
 
 
 def model_and_loss(given: Any, name: str) -> tuple[nn.Module, Callable[[nn.Module], torch.Tensor] | None]:

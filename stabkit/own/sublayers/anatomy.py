@@ -200,10 +200,11 @@ def _stacks(nodes: Sequence[Node], sublayers: dict[int, TracedSublayer]) -> list
     stacks: list[list[TracedSublayer]] = []
     for traced in sublayers.values():
         before = _link(nodes, sublayers, traced)
-        if before is None:
+        follows = None if before is None else stacks[_place(stacks, before)]
+        if follows is None or follows[-1].at != before:  # heads that all read one trunk do not follow one another
             stacks.append([traced])
         else:
-            stacks[_place(stacks, before)].append(traced)
+            follows.append(traced)
     return stacks
 
 
@@ -298,7 +299,8 @@ def _link(nodes: Sequence[Node], sums: dict[int, TracedSublayer], traced: Traced
 
 def _finish(nodes: Sequence[Node], users: Users, stack: list[TracedSublayer], sums: Set[int]) -> tuple[int, float]:
     """(how many norms stand after a stack, less the last sub-layer's own where others of its kind have one; what
-    parameters multiply the last one's output by: a number is the scores'). A term of an older layer may be added before them."""
+    parameters multiply the last one's output by: a number is the scores'). A term of an older layer may be added before
+    them."""
     last = stack[-1]
     through = PASS | NORM | ({"other", "add"} if any(own.history for own in stack) else set())
     most = {last.at: 0}

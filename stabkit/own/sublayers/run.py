@@ -119,21 +119,46 @@ def returned(module: nn.Module, inputs: Any) -> Any:
 
 
 def looks_ahead(module: nn.Module, inputs: Any) -> bool | None:
-    """Whether the first token's output depends on the last token: of a decoder it does not. None where it depends not
-    even on the first (a head that starts at 0).
+    """Whether the first token's output depends on the last token: of a decoder it does not. None where it depends
+    on none.
 
     The last entry of the first row and of the first column are changed, so that it does not matter which axis counts
-    sentences; what is read is the output at the very first place.
+    sentences; what is read is the output at the very first place, and whether it depends on any of the others.
     """
     call = Call.of(inputs)
     x = tokens(call)
     if x is None or min(x.shape[:2]) < 2:
         return None
-    last, first = altered(x, (0, -1), (-1, 0)), altered(x, (0, 0))
-    before, behind, own = (_first(returned(module, call.instead(x, other))) for other in (x, last, first))
+    last = altered(x, (0, -1), (-1, 0))
+    others = altered(x, *((0, i) for i in range(x.shape[1] - 1)), *((i, 0) for i in range(x.shape[0] - 1)))
+    with opened(module):
+        before, behind, own = (_first(returned(module, call.instead(x, other))) for other in (x, last, others))
     if before is None or behind is None or own is None or torch.equal(x, last):
         return None
     return True if differs(before, behind) else False if differs(before, own) else None
+
+
+@contextmanager
+def opened(module: nn.Module) -> Iterator[None]:
+    """Within, parameters that are 0 are drawn, so that what starts closed (a head, a gate, a branch) lets through."""
+    closed = [
+        p
+        for p in module.parameters()
+        if p.is_floating_point() and p.element_size() > 1 and not p.is_meta and not p.any()
+    ]
+    before = [p.data for p in closed]
+    random = torch.Generator().manual_seed(0)
+    try:
+        for p in closed:
+            p.data = (torch.randn(p.shape, generator=random) * OPENED).to(p)
+        yield
+    finally:
+        for p, own in zip(closed, before, strict=True):
+            p.data = own
+
+
+OPENED = 0.1
+"""Standard deviation of what is drawn for parameters that are 0."""
 
 
 def altered(x: torch.Tensor, *places: tuple[int, int]) -> torch.Tensor:
