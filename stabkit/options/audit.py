@@ -16,7 +16,7 @@ from stabkit.own import factory
 from stabkit.own.audit import Audit
 from stabkit.own.probe import built_model
 
-ONE: tuple[Stack, ...] = ("encoder", "decoder")
+STACKS: tuple[Stack, ...] = ("encoder", "decoder")
 DEPTH = 6
 """Of a factory that needs one, where none is given."""
 
@@ -33,12 +33,9 @@ def audit(factory: str, method: str | None, depths: Any, arch: str | None) -> Au
         if asked != (len(own_audit.stacks_of(module, inputs)) == 2):
             there = "one stack" if asked else "an encoder and a decoder with cross-attention"
             raise UsageError(f"--arch {arch}: the model has {there}; leave --arch out, or give --depths too")
-    alone = (
-        {ranges.stacks("--arch", f"{one}-only"): one for one in ONE}.get(ranges.stacks("--arch", arch))
-        if arch
-        else None
-    )
-    return own_audit.audit(module, recipe, n, m, inputs, alone)
+    stacks = ranges.stacks("--arch", arch) if arch else (0, 0)
+    said = [stack for stack, there in zip(STACKS, stacks, strict=True) if there]
+    return own_audit.audit(module, recipe, n, m, inputs, said)
 
 
 def depth(depths: Any, arch: str) -> tuple[int, int]:

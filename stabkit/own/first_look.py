@@ -132,7 +132,8 @@ def _seen(x: torch.Tensor, out: Callable[[torch.Tensor], torch.Tensor | None]) -
         return now is not None and run.differs(base[place], now[place])
 
     first, last_token, last_row = (run.altered(x, place) for place in ((0, 0), (0, -1), (-1, 0)))
-    ahead, behind = moved(last_token, (0, 0)), moved(first, (0, -1))
+    seen, behind = out(last_token), moved(first, (0, -1))
+    ahead = seen is not None and run.differs(base[0, :-1], seen[0, :-1])
     rows = moved(last_row, (0, 0)) or moved(first, (-1, 0))
     if rows and not ahead and not behind:  # tokens first
         return None

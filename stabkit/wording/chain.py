@@ -86,7 +86,7 @@ def why(link: LinkVerdict) -> str:
             hold = f"{link.level:.2g} nats of information" if link.level > NOTHING else "no information"
             return f"while the rate is raised to {TOP:g} times its peak, the logits hold {hold} about their input"
         case "no scores":
-            return "the model has no scores, or the rate was not raised"
+            return "the model has no scores of classes, or the rate was not raised"
         case "loss":
             return _loss(link)
     return _with_law(link)

@@ -126,13 +126,15 @@ def untried(judged: Judged) -> str:
 def following(judged: Judged, factory: str) -> str:
     """What to do next: the change that mends it, a command, two lines of a training."""
     worst, depths = judged.worst, [own.depth for own in judged.worst.depths if own.depth]
+    given = f" --depths {','.join(map(str, depths))}" if depths else ""
     if judged.cure is not None:
         return judged.cure.code
     if ONE_BATCH in worst.forecast.axes:
         return "return (model, loss) from the factory, with a new batch at each step in loss(model, step); probe again"
+    if worst.word == "undecided" and worst.decision.basis != "seen" and not worst.failing:  # training on was not asked
+        return f"stabkit probe {factory}{given}  # without --quick: it trains on until that decides"
     alike = len({own.decision.word for own in worst.depths}) == len(judged.verdicts) == 1 and judged.mendable
     if alike or (worst.word == "undecided" and len(judged.verdicts) == 1):
-        given = f" --depths {','.join(map(str, depths))}" if depths else ""
         return f"stabkit probe {factory}{given} --lr 1e-4,3e-4,1e-3  # does the rate break it, or the depth?"
     return "watch = stabkit.watch(model, optimizer) before your loop, watch.close() after it"
 
@@ -243,7 +245,7 @@ def unlike(forecast: OwnForecast) -> str:
     known = [UNLIKE[axis] for axis in forecast.axes if axis in UNLIKE]
     axes = [axis for axis in forecast.axes if axis not in UNLIKE]
     are = "is" if len(axes) == 1 else "are"
-    beyond = f"its {' and '.join(axes)} {are} beyond those of all tested models" if axes else ""
+    beyond = f"its {' and '.join(axes)} {are} outside of what was tested" if axes else ""
     return "; ".join(filter(None, (*known, beyond)))
 
 
@@ -419,7 +421,8 @@ def _level(name: str, value: float) -> str:
 
 def _unit(name: str, link: LinkVerdict) -> str:
     when = f", after {updates(link.step)}" if link.step else ", before any update" if name == "gradient" else ""
-    return f"{UNITS[name]}{when}" if link.evidence else ""
+    unit = "fall of the loss" if name == "loss" and link.healthy is None else UNITS[name]  # of no cross-entropy
+    return f"{unit}{when}" if link.evidence else ""
 
 
 def _with_depth(link: LinkVerdict) -> str:

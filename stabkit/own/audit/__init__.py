@@ -27,6 +27,7 @@ from stabkit.methods import support
 from stabkit.methods.base import Method, Site, Stack, defined, sites
 from stabkit.own.audit import scales, structure, weights
 from stabkit.own.audit.case import KINDS, Case, Violation
+from stabkit.own.audit.mask import sees_ahead
 from stabkit.own.chain.reader import guessed
 from stabkit.own.factory import one_line
 from stabkit.own.first_look import Remark, first_look, sight
@@ -87,14 +88,14 @@ def audit(
     n: int | None = None,
     m: int | None = None,
     inputs: Any = None,
-    alone: Stack | None = None,
+    arch: Sequence[Stack] = (),
 ) -> Audit:
     """What `model`, said to be N encoder and M decoder layers of `method`, violates of its recipe.
 
     Without N and M the depth is what is found, without a method the recipe that fits best. `inputs` is a tuple for
     `model(*inputs)` or a dict for `model(**inputs)`; without it plain ones are tried. N or M is 0 for one stack.
-    `alone`: what it is said to be, one stack of this kind. The model is left as it was. Raises UsageError where nothing
-    can be recognised.
+    `arch`: the stacks that it is said to have, a decoder being causal. The model is left as it was. Raises UsageError
+    where nothing can be recognised.
     """
     if (n is None) != (m is None):
         raise UsageError("audit: give both N and M (0 for a missing stack), or neither")
@@ -104,7 +105,7 @@ def audit(
     if method is not None and (why := support.audits(method, _sites(method, said))):
         raise UsageError(f"{method.key}: {why}")
     run.refuse(model)
-    ran, watch, anatomy, stacks, values = recognised(model, said, inputs, alone)
+    ran, watch, anatomy, stacks, values = recognised(model, said, inputs, arch[0] if len(arch) == 1 else None)
     counts = tuple(stacks[stack].layers if stack in stacks else 0 for stack in ("encoder", "decoder"))
     n, m = said or counts
     notes = list(anatomy.notes)
@@ -119,11 +120,11 @@ def audit(
         notes.append("a row's output depends on other rows of the batch")
     if depends is not None and not depends.order:
         notes.append("a token's output does not depend on the order of those before it: no positions reach attention")
-    ahead = None if anatomy.encoder_of else depends.ahead if depends is not None else run.looks_ahead(model, values)
-    if ahead is None and alone == "decoder":
-        notes.append("whether a token's output depends on the tokens after it was not seen: its mask is not judged")
-    elif ahead is None and alone is None and not anatomy.encoder_of:
-        notes.append("whether a token's output depends on the tokens after it was not seen: it is called an encoder")
+    decoder = stacks.get("decoder") or stacks["encoder"]
+    ahead = depends.ahead if depends is not None else sees_ahead(model, values, decoder)
+    if ahead is None and ("decoder" in arch or (not arch and len(stacks) == 1)):
+        so = "its mask is not judged" if arch else "it is called an encoder"
+        notes.append(f"whether a token's output depends on the tokens after it was not seen: {so}")
     if method is None:
         method = _closest(anatomy, stacks, n, m)
         notes.insert(0, f"no --method was given: {method.label}'s recipe fits best")
@@ -156,7 +157,7 @@ def audit(
         outside=tuple(_outside(anatomy, dict(model.named_parameters(remove_duplicate=False)))),
         findings=(
             *(_violation(remark) for remark in first_look(model)),
-            *([AHEAD] if ahead and alone == "decoder" else []),
+            *([AHEAD] if ahead and "decoder" in arch else []),
             *(structure.judge(case, n, m, whole=whole) if most else ()),
             *(scales.judge(case) if most else ()),
             *weights.judge(case, anatomy),
@@ -218,9 +219,9 @@ BESIDE: dict[Beside, str] = {
 
 def _closest(anatomy: Anatomy, stacks: dict[Stack, Found], n: int, m: int) -> Method:
     """The recipe of which least is violated: one whose constants stand in the sums to three digits, or whose gains are
-    on the matrices, before any whose scales are free or 1; then in structure and scales, then in what was drawn; of
-    two alike the one of which everything is compared."""
-    ranked: list[tuple[bool, int, int, bool, int, Method]] = []
+    on the matrices, before any whose scales are free or 1; then by where most norms stand; then in structure and
+    scales, then in what was drawn; of two alike the one of which everything is compared."""
+    ranked: list[tuple[bool, bool, int, int, bool, int, Method]] = []
     for key in methods.KEYS:
         method = methods.build(key, {})
         if not method.undefined(n, m) and not support.audits(method, sites(n, m, WIDTH)):
@@ -230,7 +231,7 @@ def _closest(anatomy: Anatomy, stacks: dict[Stack, Found], n: int, m: int) -> Me
             drawn = sum(1 for _ in weights.judge(case, anatomy))
             known = scales.has_its_constants(case) or weights.has_its_gains(case)
             partly = bool(support.unjudged(method, case.sites))
-            ranked.append((not known, built, drawn, partly, len(ranked), method))
+            ranked.append((not known, structure.stands_elsewhere(case), built, drawn, partly, len(ranked), method))
     return min(ranked)[-1]
 
 
@@ -273,7 +274,13 @@ def recognised(
             continue
         anatomy = dissect(watch)
         try:
-            return ran, watch, anatomy, _stacks(anatomy, said, alone, partial(run.looks_ahead, model, values)), values
+            return (
+                ran,
+                watch,
+                anatomy,
+                _stacks(anatomy, said, alone, partial(_looks_ahead, model, values, anatomy)),
+                values,
+            )
         except UsageError as error:
             unclear = unclear or error
     if unclear is not None:
@@ -282,6 +289,12 @@ def recognised(
     if inputs is not None:
         raise UsageError(f"the model raised {raised} on its inputs")
     raise UsageError(f"found no inputs that the model accepts (with {ran}: {raised}); {run.RETURN_INPUTS}")
+
+
+def _looks_ahead(model: nn.Module, values: Any, anatomy: Anatomy) -> bool | None:
+    seen = run.looks_ahead(model, values)
+    longest = max(anatomy.stacks, key=lambda stack: len(stack.sublayers))
+    return seen if seen is not None else sees_ahead(model, values, longest)
 
 
 def _stacks(

@@ -53,6 +53,12 @@ def asked(method: Method, site: Site) -> tuple[bool, bool, bool, bool]:
     )
 
 
+def stands_elsewhere(case: Case) -> bool:
+    """Whether most sub-layers have their norms in other places than the recipe."""
+    elsewhere = sum(own.entered and asked(case.method, site) != measured(own) for site, own in case.pairs)
+    return 2 * elsewhere > len(case.pairs)
+
+
 def _depth(case: Case, n: int, m: int) -> Iterator[Violation]:
     if (case.n, case.m) != (n, m):
         yield Violation(

@@ -98,7 +98,13 @@ def dissect(watch: DispatchTrace) -> Anatomy:
         notes.append(f"{around} more shortcuts, each around several sub-layers, were left out")
     used: set[int] = set()
     unknown: list[str] = []
-    sublayers = {join.node.at: sublayer(nodes, users, join, sums, used, unknown) for join in joins}
+    sublayers: dict[int, TracedSublayer] = {}
+    made: list[tuple[set[int], torch.Size]] = []
+    for join in joins:
+        products, shape = {at for at in join.region if nodes[at].op == "product"}, join.node.value.shape
+        if not any(products <= earlier and shape != other for earlier, other in made):  # slices of one branch's output
+            sublayers[join.node.at] = sublayer(nodes, users, join, sums, used, unknown)
+        made.append((products, shape))
     stacks = _joined(nodes, [stack for stack in map(_without_gates, _stacks(nodes, sublayers)) if stack])
     sublayers = {own.at: own for stack in stacks for own in stack}
     for stack in stacks:

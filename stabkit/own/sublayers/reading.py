@@ -164,6 +164,8 @@ def found(model: nn.Module, inputs: Any, pattern: str = "") -> ResidualStream:
     sums = places(watch, anatomy)
     if sums is not None and len(sums.sublayers) > 1:
         notes = list(anatomy.notes)
+        if not anatomy.coverage.whole:
+            notes.append(f"{anatomy.coverage.sentence}: the links of the stream are of the sums found")
         if sums.shared:
             notes.append(f"{and_more(sums.shared)}: used by several layers, counted in none")
         return ResidualStream(

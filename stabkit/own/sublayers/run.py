@@ -119,23 +119,30 @@ def returned(module: nn.Module, inputs: Any) -> Any:
 
 
 def looks_ahead(module: nn.Module, inputs: Any) -> bool | None:
-    """Whether the first token's output depends on the last token: of a decoder it does not. None where it depends
-    on none.
+    """Whether a token's output depends on the last token: of a decoder it does not. None where it depends on none.
 
-    The last entry of the first row and of the first column are changed, so that it does not matter which axis counts
-    sentences; what is read is the output at the very first place, and whether it depends on any of the others.
+    Either axis may count tokens: the last entry of the first row is changed, and that of the first column; what is read
+    is the output at the places before it.
     """
     call = Call.of(inputs)
     x = tokens(call)
     if x is None or min(x.shape[:2]) < 2:
         return None
-    last = altered(x, (0, -1), (-1, 0))
+    at_last = [altered(x, place) for place in ((0, -1), (-1, 0))]
     others = altered(x, *((0, i) for i in range(x.shape[1] - 1)), *((i, 0) for i in range(x.shape[0] - 1)))
     with opened(module):
-        before, behind, own = (_first(returned(module, call.instead(x, other))) for other in (x, last, others))
-    if before is None or behind is None or own is None or torch.equal(x, last):
+        before, *after, own = (_scores(returned(module, call.instead(x, other)), x) for other in (x, *at_last, others))
+    if before is None or own is None or any(torch.equal(x, other) for other in at_last):
         return None
-    return True if differs(before, behind) else False if differs(before, own) else None
+    sides = ((_before, after[0]), (lambda out: _before(out.transpose(0, 1)), after[1]))
+    if any(out is not None and differs(side(before), side(out)) for side, out in sides):
+        return True
+    return False if differs(before[0, 0], own[0, 0]) else None
+
+
+def _before(out: torch.Tensor) -> torch.Tensor:
+    """Of the first row all places but the last; the one that there is of a model that gives one a row."""
+    return out[0, :-1] if out.shape[1] > 1 else out[0]
 
 
 @contextmanager
@@ -184,10 +191,12 @@ def tokens(call: Call) -> torch.Tensor | None:
     return values[0] if len(values) == 1 else None
 
 
-def _first(given: Any) -> torch.Tensor | None:
-    """What a pass returned, at the very first place."""
+def _scores(given: Any, x: torch.Tensor) -> torch.Tensor | None:
+    """What a pass over `x` returned, (rows, tokens, …), with one token where it gives one a row."""
     out = next((t for t in tensors(given) if t.is_floating_point() and t.dim() > 1), None)
-    return None if out is None else out.flatten(2)[0, 0] if out.dim() > 2 else out[0]
+    if out is None or out.dim() > 2:
+        return out
+    return out.reshape(*x.shape[:2], -1) if len(out) == x.shape[0] * x.shape[1] else out[:, None]
 
 
 @contextmanager

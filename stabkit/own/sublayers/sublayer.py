@@ -144,7 +144,8 @@ def sublayer(
     wide = [n for n in ends if width_of(n) >= traced.width]
     traced.beside = bool(cores) and len(wide) > 1
     gates = back(nodes, [n.inputs[0] for n in ends if n.at in attended], lambda n: n.op in MIXES, low=join.fork + 1)
-    routers |= {n.at for n in gates if n.op == "product" and n.at in region and n.at not in taken} - adapters
+    weighing = {n.at for n in gates if n.op == "product" and n.at in region} - adapters - attended - set(taken)
+    routers |= weighing
     latent = {product.at for reader in readers for product in _before(nodes, reader, join)} - set(taken) - routers
     words: dict[Beside, set[int]] = {"adapter": adapters, "router": routers, "latent": latent}
     for word, places in words.items():

@@ -150,7 +150,7 @@ def _tokens(cells: Sequence[ModelCell]) -> LinkVerdict:
 
 
 def _scores(cells: Sequence[ModelCell]) -> LinkVerdict:
-    having = [cell for cell in cells if "ramp_loss" in cell.records and "scores" in cell.records]
+    having = [c for c in cells if {"ramp_loss", "scores"} <= c.records.keys() and not c.facts.regression]
     if not having:
         return _untold(Ground(key="no scores"))
     rows = evidence(by_seed(having, lambda cell: geometric(list(ramp_information(cell)))))
@@ -165,7 +165,8 @@ def _loss(cells: Sequence[ModelCell]) -> LinkVerdict:
     first, last = (float(np.mean([loss[some].mean() for loss in losses])) for some in (slice(None, 3), slice(-3, None)))
     frequencies = deepest(cells)[0].facts.frequencies
     ground = Ground(key="loss", loss_first=first, loss_last=last, frequencies=frequencies)
-    return _shown(ground, rows, step, healthy("loss_fall", rows[-1].value, step))
+    nats = not any(cell.facts.regression for cell in cells)
+    return _shown(ground, rows, step, healthy("loss_fall", rows[-1].value, step) if nats else None)
 
 
 def _shown(ground: Ground, rows: tuple[Evidence, ...], step: int, among: Healthy | None) -> LinkVerdict:
