@@ -226,7 +226,9 @@ def _final(case: Case) -> Iterator[Violation]:
         if placed and all(asked(case.method, site)[3] != sublayer.norm_out for site, sublayer in placed):
             continue  # the whole stack is of the other kind, and said to be
         wanted = int(normalises(case.method.final(stack), "layer"))
-        has = model_stack.final_norms + (id(model_stack.sublayers[-1]) in mistaken)
+        site, last = placed[-1] if placed else (None, model_stack.sublayers[-1])
+        ends = site is not None and last.norm_out and not asked(case.method, site)[3]  # a block's own norm is the last
+        has = max(model_stack.final_norms + (id(last) in mistaken), int(ends))
         if wanted != has:
             missing[wanted > has].append(stack)
     for absent, stacks in missing.items():

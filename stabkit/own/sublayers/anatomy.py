@@ -155,19 +155,24 @@ def _coverage(watch: DispatchTrace, stacks: Sequence[Sequence[TracedSublayer]]) 
     this pass did not use; an embedding's table is none of them."""
     spans = [(min(own.fork for own in stack), max(own.at for own in stack)) for stack in stacks]
     products = [(node.at, node.matrix) for node in watch.nodes if node.matrix is not None]
+    made = {m.name for _, m in products}
     tables = {node.name for node in watch.nodes if node.op == "embedding"}
     reads = [(at, m.name) for at, m in products] + [
         (at, n) for at, own in watch.reads.items() for n in own & {*watch.unread}
     ]
     within = {name for at, name in reads if any(first < at <= last for first, last in spans)}
     regions = {at for stack in stacks for own in stack for at in own.join.region}
-    ends = max((last for _, last in spans), default=-1)
+    ends, before = max((last for _, last in spans), default=-1), set[str]()
     for node in watch.nodes[:ends]:  # attention that no sum was found around: what a Perceiver's latents read by
         if node.op in ("attention", "softmax") and node.at not in regions:
             behind = back(watch.nodes, node.inputs, lambda n: n.op == "product" or n.at in regions)
-            within |= {n.matrix.name for n in behind if n.matrix is not None}
-    used = within | {m.name for _, m in products} | tables | {name for names in watch.reads.values() for name in names}
-    known = {**dict(watch.module.named_parameters()), **{n: b for n, b in watch.module.named_buffers() if n in within}}
+            before |= {n.matrix.name for n in behind if n.matrix is not None}
+    within |= before
+    used = within | made | tables | {name for names in watch.reads.values() for name in names}
+    known = {
+        **dict(watch.module.named_parameters()),
+        **{n: b for n, b in watch.module.named_buffers() if n in made and b.dim() == 2},
+    }
     idle = {name for name, p in known.items() if p.dim() > 1 and name not in used}
     sizes = {name: known[name].numel() for name in within | idle if name in known and known[name].dim() > 1}
     every = [own for stack in stacks for own in stack]
@@ -179,7 +184,7 @@ def _coverage(watch: DispatchTrace, stacks: Sequence[Sequence[TracedSublayer]]) 
     total = sum(sizes.values())
     left = {name: sizes[name] - read[name] for name in known if name in sizes and read[name] < sizes[name]}
     entry = back(watch.nodes, [fork for fork, _ in spans], lambda n: n.at in {own.at for own in every})
-    for name in {n.matrix.name for n in entry if n.matrix is not None} & left.keys():  # before a stack, not inside
+    for name in {n.matrix.name for n in entry if n.matrix is not None} & left.keys() - before:  # not inside
         total -= left.pop(name)
     kinds = [own.word for own in every if own.kind]
     return Coverage(

@@ -143,10 +143,13 @@ def sublayer(
                 taken.update({n.at: [("up", None)] for n in before if n.op == "product" and n.at not in taken})
     wide = [n for n in ends if width_of(n) >= traced.width]
     traced.beside = bool(cores) and len(wide) > 1
-    gates = back(nodes, [n.inputs[0] for n in ends if n.at in attended], lambda n: n.op in MIXES, low=join.fork + 1)
+    pairs = [nodes[at].inputs for at in sorted(attended) if nodes[at].op == "other" and len(nodes[at].inputs) == 2]
+    beyond = [at for pair in pairs for at in pair if at not in attended]  # what multiplies the heads
+    gates = back(nodes, beyond, lambda n: n.op in MIXES, low=join.fork + 1)
     weighing = {n.at for n in gates if n.op == "product" and n.at in region} - adapters - attended - set(taken)
     routers |= weighing
-    latent = {product.at for reader in readers for product in _before(nodes, reader, join)} - set(taken) - routers
+    ahead = {product.at for reader in readers for product in _before(nodes, reader, join)} - set(taken)
+    latent = ahead - routers
     words: dict[Beside, set[int]] = {"adapter": adapters, "router": routers, "latent": latent}
     for word, places in words.items():
         used |= places
@@ -164,7 +167,7 @@ def sublayer(
         traced.parts += [part(nodes, users, role, nodes[product_at], columns) for role, columns in roles]
     first = [
         way
-        for at in (*(reader.at for reader in readers), *sorted(latent))
+        for at in (*(reader.at for reader in readers), *sorted(ahead))
         if (way := _way(nodes, nodes[at].inputs[0], join))
     ]
     traced.entered = bool(first)
@@ -244,6 +247,8 @@ def _attending(
             read = [own for own in every if own[0].at in region] or every  # beside its own an older layer's values
             wide = max((own.matrix.weight.shape[0] for own, _ in read if own.matrix), default=0)
             read = [own for own in read if own[0].matrix is not None and own[0].matrix.weight.shape[0] == wide]
+            if role == "value":  # what mixes values by a number a head makes none
+                read = [own for own in read if width_of(own[0]) >= nodes[place].value.shape[-1]] or read
             if role == "query":
                 readers += [product for product, _ in read]
             for product, columns in read:
