@@ -135,3 +135,20 @@ def reduces(nodes: Sequence[Node], at: int) -> bool:
     if node.op != "other" or len(node.inputs) != 1 or not node.value.numel():
         return False
     return 1 < nodes[node.inputs[0]].value.numel() / node.value.numel() <= MOST_STREAMS
+
+
+def routes(nodes: Sequence[Node], at: int) -> bool:
+    """Whether this is what a router gives experts: a softmax, and not of queries times keys."""
+    behind = {node.op for node in back(nodes, (at,), lambda n: n.op in MIXES)}
+    return "softmax" in behind and "match" not in behind
+
+
+def mixes_streams(nodes: Sequence[Node], few: Sequence[int], at: int) -> bool:
+    """Whether a product with a matrix of these sizes combines a few streams (hyper-connections): a small one on an axis
+    that is not the last of what was moved there, which features are."""
+    while (node := nodes[at]).op == "move" and len(node.inputs) == 1:
+        if nodes[node.inputs[0]].value.numel() != node.value.numel():
+            break
+        at = node.inputs[0]
+    stacked = node.op == "move" and len(node.inputs) > 1  # a history of values (DLCL)
+    return max(few) <= MOST_STREAMS and node.value.dim() > 3 and node.value.shape[-1] not in few and not stacked

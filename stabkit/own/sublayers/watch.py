@@ -17,7 +17,7 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from stabkit.own.sublayers.graph import MIXES, MOST_STREAMS, Node, Op, WeightUse, back
+from stabkit.own.sublayers.graph import MIXES, Node, Op, WeightUse, back, mixes_streams, routes
 from stabkit.own.sublayers.memory import Memory, storage, tensors
 
 MOVES = frozenset(
@@ -272,10 +272,14 @@ class DispatchTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torc
         if isinstance(added, torch.Tensor) and self.find(added) is None and added.numel() == out.shape[-1]:
             bias = beta * added.reshape(-1)
         if first is not None and second is not None:
-            weighed = (a.shape[-2] == 1 and self._weighs(first)) or (b.shape[-1] == 1 and self._weighs(second))
+            weighed = (a.shape[-2] == 1 and routes(self.nodes, first)) or (
+                b.shape[-1] == 1 and routes(self.nodes, second)
+            )
             at = self.note("other" if weighed else "match", (first, second), out, factors=(alpha,))
-        elif (position := first if first is not None else second) is not None and self._mixes_streams(a, b, position):
-            at = self.note("scale", (position,), out, factors=(1.0,), name=self.own.name(b if first is not None else a))
+        elif (position := first if first is not None else second) is not None and mixes_streams(
+            self.nodes, (own := b if first is not None else a).shape[-2:], position
+        ):
+            at = self.note("scale", (position,), out, factors=(1.0,), name=self.own.name(own))
         else:
             weight, flipped = (b, False) if first is not None else (a.transpose(-1, -2), True)
             several = weight.dim() == 3 and weight.shape[0] > 1 and weight.stride(0) > 0
@@ -286,8 +290,7 @@ class DispatchTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torc
             if flipped and weight.shape[1] == 1:  # one number for each of several values: a combination, as DLCL's
                 self.note("other", (second,), out)
                 return True
-            own = b if first is not None else a
-            name = self.own.name(own)
+            name = self.own.name(own := b if first is not None else a)
             matrix = WeightUse(
                 weight if alpha == 1.0 else alpha * weight,
                 bias,
@@ -301,22 +304,6 @@ class DispatchTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torc
         if isinstance(added, torch.Tensor) and (behind := self.find(added)) is not None:
             self.note("add", (behind, at), out, factors=(beta, 1.0))
         return True
-
-    def _weighs(self, at: int) -> bool:
-        """Whether this is what a router gives experts: a softmax, and not of queries times keys."""
-        behind = {node.op for node in back(self.nodes, (at,), lambda n: n.op in MIXES)}
-        return "softmax" in behind and "match" not in behind
-
-    def _mixes_streams(self, a: torch.Tensor, b: torch.Tensor, at: int) -> bool:
-        """Whether a product combines a few streams (hyper-connections): a small matrix on an axis that is not the last
-        of what was moved there, which features are."""
-        few = (b if self.find(a) is not None else a).shape[-2:]
-        while (node := self.nodes[at]).op == "move" and len(node.inputs) == 1:
-            if self.nodes[node.inputs[0]].value.numel() != node.value.numel():
-                break
-            at = node.inputs[0]
-        stacked = node.op == "move" and len(node.inputs) > 1  # a history of values (DLCL)
-        return max(few) <= MOST_STREAMS and node.value.dim() > 3 and node.value.shape[-1] not in few and not stacked
 
     # — norms written by hand: x (or x − mean) times one number a position, which x itself gave —
 
