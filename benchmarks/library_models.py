@@ -82,7 +82,9 @@ HEAD = f"""# Models that people train, probed
 
 Made by `python benchmarks/library_models.py OUT` with VERSIONS; random weights, width 64, {DEPTHS} layers, one seed,
 AdamW at 1e-3 (nanochat: its own two optimizers), fresh batches of something to learn. Numbers are those of the deepest;
-*probe* is the wall time of both depths. The last column is another run: each model at {TRAINED} layers, {UPDATES}
+*probe* is the wall time of both depths, other work
+beside it. The number beside a word is the forecast by sixteen updates; where that does not decide, the word is of a
+training. The last column is another run: each model at {TRAINED} layers, {UPDATES}
 updates by the same optimizer at the same rate, no warm-up, the mean loss of the last 20 updates beside that of who
 knows frequencies alone; it `trains` from {tasks.LEARNT:g} nats below, less than docs/verdict.md asks for.
 Nearly all do, so that saying `trains` of every model would be right as often. A verdict speaks of these small models
