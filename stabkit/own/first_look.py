@@ -38,6 +38,21 @@ def first_look(model: nn.Module, optimizers: Sequence[torch.optim.Optimizer] = (
     return (*_numbers(model), *_steppers(model, optimizers))
 
 
+def gains(model: nn.Module) -> tuple[str, ...]:
+    """Norms of torch's own whose weight is one number that is not 1: meant in some recipes, so a note."""
+    odd: dict[float, list[str]] = {}
+    for name, part in model.named_modules():
+        weight = (
+            part.weight.detach() if isinstance(part, nn.LayerNorm | nn.RMSNorm) and part.elementwise_affine else None
+        )
+        if weight is not None and not weight.is_meta and bool((weight == weight.flatten()[0]).all()):
+            odd.setdefault(float(weight.flatten()[0]), []).append(f"{name}.weight".lstrip("."))
+    closes = {0.0: ": what it feeds starts closed"}
+    return tuple(
+        f"{and_more(names)} is {gain:.4g} throughout{closes.get(gain, '')}" for gain, names in odd.items() if gain != 1
+    )
+
+
 def _numbers(model: nn.Module) -> Iterator[Remark]:
     lost: list[tuple[str, str]] = []
     odd: list[str] = []

@@ -10,7 +10,7 @@ from torch import nn
 
 from stabkit.options import audit as options
 from stabkit.own import audit
-from stabkit.own.first_look import first_look, sight
+from stabkit.own.first_look import first_look, gains, sight
 from stabkit.own.probe import built_model
 from stabkit.own.sublayers import graph, sublayer
 from stabkit.own.sublayers import watch as traced
@@ -38,6 +38,13 @@ def test_tensors_that_nobody_drew_are_named():
     model.register_buffer("scale", torch.tensor([math.nan]))
     assert topics(model) == [("not finite", ("0.bias", "scale")), ("never drawn", ("1.weight",))]
     assert "parameter 0.bias has 1 of 4 numbers that are not finite and 1 more" in first_look(model)[0].sentence
+
+
+def test_a_norm_that_starts_at_another_gain_is_a_note():
+    model = gpt(2)
+    assert gains(model) == ()
+    nn.init.zeros_(model.ln_f.weight)
+    assert gains(model) == ("ln_f.weight is 0 throughout: what it feeds starts closed",)
 
 
 def test_what_two_optimizers_step_is_named_and_a_table_that_muon_does():

@@ -25,7 +25,7 @@ from stabkit.errors import UsageError
 from stabkit.own.chain import updates
 from stabkit.own.chain.gradients import gradient_norms
 from stabkit.own.factory import needed, one_line
-from stabkit.own.first_look import first_look
+from stabkit.own.first_look import first_look, gains
 from stabkit.own.probe import learnable
 from stabkit.own.probe.objective import RATE, Objective, default_loss
 from stabkit.own.probe.objective import objective as of_loss
@@ -115,6 +115,7 @@ def make(
     if frozen:
         notes.append(f"{frozen} frozen parameters are left out of gradients and steps")
     notes += [f"{own.sentence}; {own.remedy}" for own in first_look(model, optimizers) if own.topic != "not finite"]
+    notes += gains(model)
     if any(p.dtype in (torch.bfloat16, torch.float16) for p in trained):
         notes.append("weights in half precision: bfloat16 loses steps below 2⁻⁸ of a weight")
     call, start = called(model, lambda model: objective.at(model, 0), name)
