@@ -265,7 +265,7 @@ def why(verdict: Verdict) -> str:
         return f"{chain.why(link)}: {among(link)}"
     if scores.healthy is not None and scores.healthy.percent < LITTLE:
         lower = f"lower than in {100 - scores.healthy.percent:.0f} % of models that train"
-        return f"no link is unusual; the weakest: {chain.why(scores)}, {lower}"
+        return f"{chain.why(scores)}: {lower}"
     return "each link alone is as in models that train" if scores.healthy is not None else ""
 
 

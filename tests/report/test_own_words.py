@@ -170,8 +170,8 @@ def test_scores_that_tell_little_explain_where_no_link_is_unusual():
     little = replace(LOW, ground=Ground(key="scores"), level=0.01, step=32, healthy=replace(LOW.healthy, percent=20.0))
     said = links.answer(judged(0.5, scores=little))
     assert said.endswith(
-        "No link is unusual; the weakest: while the rate is raised to 16 times its peak, the logits hold "
-        "0.01 nats of information about their input, lower than in 80 % of models that train."
+        "While the rate is raised to 16 times its peak, the logits hold 0.01 nats of information about their input: "
+        "lower than in 80 % of models that train."
     )
 
 
