@@ -134,10 +134,10 @@ def sight(model: nn.Module, inputs: Any) -> Sight | None:
         return found if found is not None and found.shape[:2] == x.shape[:2] else None
 
     with run.opened(model):
-        return _seen(x, out)
+        return _depends(x, out)
 
 
-def _seen(x: torch.Tensor, out: Callable[[torch.Tensor], torch.Tensor | None]) -> Sight | None:
+def _depends(x: torch.Tensor, out: Callable[[torch.Tensor], torch.Tensor | None]) -> Sight | None:
     base = out(x)
     if base is None or not bool(base.isfinite().all()) or torch.equal(swapped := _swapped(x), x):
         return None
