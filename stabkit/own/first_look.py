@@ -131,7 +131,9 @@ def sight(model: nn.Module, inputs: Any) -> Sight | None:
     def out(other: torch.Tensor) -> torch.Tensor | None:
         given = tensors(run.returned(model, call.instead(x, other)))
         found = next((t for t in given if t.is_floating_point() and t.dim() > 1), None)
-        return found if found is not None and found.shape[:2] == x.shape[:2] else None
+        if found is None or found.dim() < 3 or found.shape[:2] != x.shape[:2]:  # (rows, classes) has no places
+            return None
+        return found
 
     with run.opened(model):
         return _depends(x, out)

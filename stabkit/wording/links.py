@@ -131,7 +131,7 @@ def following(judged: Judged, factory: str) -> str:
         return judged.cure.code
     if ONE_BATCH in worst.forecast.axes:
         return "return (model, loss) from the factory, with a new batch at each step in loss(model, step); probe again"
-    if worst.word == "undecided" and worst.decision.basis != "seen" and not worst.failing:  # training on was not asked
+    if worst.word == "undecided" and worst.decision.basis != "seen" and judged.trainable:
         return f"stabkit probe {factory}{given}  # without --quick: it trains on until that decides"
     alike = len({own.decision.word for own in worst.depths}) == len(judged.verdicts) == 1 and judged.mendable
     if alike or (worst.word == "undecided" and len(judged.verdicts) == 1):

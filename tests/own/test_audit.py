@@ -740,7 +740,7 @@ def test_gains_on_top_of_torchs_default_are_one_slip_and_not_one_a_role(stacks):
     n, m = stacks
     net = deepnorm(n, m)
     with torch.no_grad():
-        for reading in Case(methods.build("deepnorm", {}), own_audit.recognised(net, (n, m), None)[3]).readings:
+        for reading in Case(methods.build("deepnorm", {}), own_audit.recognised(net, (n, m), None).stacks).readings:
             gain = methods.build("deepnorm", {}).gain(reading.site, reading.part.role)
             bound = reading.shape[0] ** -0.5
             reading.part.weight.copy_(gain * torch.empty(reading.shape).uniform_(-bound, bound))

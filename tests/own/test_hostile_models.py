@@ -13,6 +13,7 @@ from stabkit import methods
 from stabkit.options import audit as options
 from stabkit.own import audit
 from stabkit.own.probe import built_model
+from tests.own import library_models
 from tests.own.zoo_models import (
     WIDTH,
     WORDS,
@@ -269,6 +270,34 @@ def test_a_decoder_that_sees_what_it_is_asked_for_is_told_beside_an_encoder():
         assert ("mask" in {finding.topic for finding in found.findings}) == (not causal)
 
 
+class LastToken(nn.Module):
+    """A causal model that scores a row by its last token, in as many classes as it has tokens."""
+
+    def __init__(self):
+        super().__init__()
+        self.words, self.scores = gpt(), nn.Linear(WIDTH, TOKENS.shape[1])
+
+    def forward(self, tokens):
+        x = self.words.embed(tokens)
+        for block in self.words.blocks:
+            x = block(x)
+        return self.scores(self.words.norm(x)[:, -1])
+
+
+def test_what_a_last_token_is_scored_by_is_no_missing_mask():
+    for said in ((), ("decoder",)):
+        found = judged(LastToken(), arch=said)
+        assert {row.stack for row in found.rows} == {"decoder"} and "mask" not in {f.topic for f in found.findings}
+
+
+@pytest.mark.libraries
+def test_a_decoder_that_reads_what_its_encoder_reads_is_not_said_to_see_ahead():
+    bart = library_models.bart(2)[0]  # it shifts its own input for the decoder
+    found = audit.audit(bart, inputs={"input_ids": TOKENS}, arch=("encoder", "decoder"))
+    assert "mask" not in {finding.topic for finding in found.findings}
+    assert "its mask is not judged" in words_of(found)
+
+
 # — what a recipe has no place for —
 
 
@@ -292,7 +321,7 @@ class Reads(nn.Module):
 def test_cross_attention_in_one_stack_is_said_to_be_not_judged():
     given = (TOKENS, torch.randn(4, 5, WIDTH, generator=torch.Generator().manual_seed(0)))
     found = audit.audit(xavier(Reads()), methods.build("pre-ln", {}), inputs=given)
-    assert "cross-attention (in 3 of the layers)" in words_of(found) and found.undecided
+    assert "cross-attention (3 sub-layers)" in words_of(found) and found.undecided
 
 
 class Heads(nn.Module):

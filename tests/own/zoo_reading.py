@@ -10,7 +10,6 @@ from typing import Any
 from stabkit.errors import UsageError
 from stabkit.own.audit import recognised
 from stabkit.own.audit.structure import measured
-from stabkit.own.sublayers import run
 from tests.own.zoo_facts import Facts
 
 DEPTH = 4
@@ -21,9 +20,10 @@ Answer = tuple[str, Any, Any]
 def answers(facts: Facts, model: Any, inputs: Any) -> Iterator[Answer]:
     """Every fact beside what was read of it."""
     try:
-        _, _, anatomy, stacks, values = recognised(model, None, inputs)
+        read = recognised(model, None, inputs)
+        anatomy, stacks, ahead = read.anatomy, read.stacks, read.called
     except UsageError:
-        anatomy, stacks, values = None, {}, None
+        anatomy, stacks, ahead = None, {}, None
     whole = anatomy is not None and anatomy.coverage.whole
     for name, layers in facts.stacks.items():
         found = stacks.get(name)
@@ -41,7 +41,7 @@ def answers(facts: Facts, model: Any, inputs: Any) -> Iterator[Answer]:
             if so is not None:
                 yield f"{kind}: norm {word}", so, _one(has)
     yield "norms at the end", facts.final, main.final_norms if main is not None and whole else None
-    yield "causal", facts.causal, _causal(model, values)
+    yield "causal", facts.causal, None if ahead is None else not ahead
     if facts.logits is not None:
         yield "logits", facts.logits, _one([one.logit for one in sublayers if one.kind == "self"])
     for kind in facts.kinds:
@@ -59,11 +59,6 @@ def _one(values: Any) -> Any:
     """The one value of all; None where there are none, all where they differ."""
     found = list(dict.fromkeys(values))
     return None if not found else found[0] if len(found) == 1 else tuple(found)
-
-
-def _causal(model: Any, values: Any) -> bool | None:
-    ahead = None if values is None else run.looks_ahead(model, values)
-    return None if ahead is None else not ahead
 
 
 def right(so: Any, read: Any) -> bool:

@@ -2,6 +2,7 @@
 
     case.py     the sub-layers found (`own/sublayers`) beside the method's sites, every matrix measured
     structure.py · scales.py · weights.py   what of them violates the recipe
+    mask.py     whether a token sees those after it
     causes.py   the slips that give a wrong number
     words.py    many places as one phrase
 
@@ -14,9 +15,8 @@ was read is counted (`sublayers/anatomy.py`): below ENOUGH neither depth nor sub
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from torch import nn
@@ -30,7 +30,7 @@ from stabkit.own.audit.case import KINDS, Case, Violation
 from stabkit.own.audit.mask import sees_ahead
 from stabkit.own.chain.reader import guessed
 from stabkit.own.factory import one_line
-from stabkit.own.first_look import Remark, first_look, sight
+from stabkit.own.first_look import Remark, Sight, first_look, sight
 from stabkit.own.sublayers import run
 from stabkit.own.sublayers.anatomy import Anatomy, Coverage, and_more, dissect
 from stabkit.own.sublayers.anatomy import Stack as Found
@@ -105,7 +105,8 @@ def audit(
     if method is not None and (why := support.audits(method, _sites(method, said))):
         raise UsageError(f"{method.key}: {why}")
     run.refuse(model)
-    ran, watch, anatomy, stacks, values = recognised(model, said, inputs, arch[0] if len(arch) == 1 else None)
+    found = recognised(model, said, inputs, arch[0] if len(arch) == 1 else None)
+    anatomy, stacks = found.anatomy, found.stacks
     counts = tuple(stacks[stack].layers if stack in stacks else 0 for stack in ("encoder", "decoder"))
     n, m = said or counts
     notes = list(anatomy.notes)
@@ -115,14 +116,13 @@ def audit(
         names = and_more(anatomy.unknown)
         notes.append(f"{names}: in a branch, but recognised neither as attention nor as feed-forward; not judged")
     notes += _beside(anatomy)
-    depends = sight(model, values)
+    depends = found.depends
     if depends is not None and depends.rows:
         notes.append("a row's output depends on other rows of the batch")
     if depends is not None and not depends.order:
         notes.append("a token's output does not depend on the order of those before it: no positions reach attention")
-    decoder = stacks.get("decoder") or stacks["encoder"]
-    ahead = depends.ahead if depends is not None else sees_ahead(model, values, decoder)
-    if ahead is None and ("decoder" in arch or (not arch and len(stacks) == 1)):
+    ahead = found.ahead
+    if (found.called is None and not arch and len(stacks) == 1) or (ahead is None and "decoder" in arch):
         so = "its mask is not judged" if arch else "it is called an encoder"
         notes.append(f"whether a token's output depends on the tokens after it was not seen: {so}")
     if method is None:
@@ -132,7 +132,7 @@ def audit(
         raise UsageError(f"{method.key}: {why}")
     whole = anatomy.coverage.whole
     case = Case(method, stacks, whole=whole)
-    if high := _scores(model, watch, anatomy):
+    if high := _scores(model, found.watch, anatomy):
         notes.append(high)
     others = [stack for stack in anatomy.stacks if stack not in stacks.values()]
     left = sum(len(stack.sublayers) for stack in others)
@@ -143,7 +143,7 @@ def audit(
         notes.append(
             f"{left} sub-layers of other stacks{which} were not judged" + "; nor the structure of these" * (not most)
         )
-    apart = ", ".join(f"{KINDS[kind]} (in {count} of the layers)" for kind, count in case.apart.items())
+    apart = ", ".join(f"{KINDS[kind]} ({count} sub-layer{'s' * (count > 1)})" for kind, count in case.apart.items())
     if apart:
         notes.append(f"{apart}, which {method.label}'s recipe for one stack lacks: not judged")
     if beside := support.unjudged(method, case.sites):
@@ -151,7 +151,7 @@ def audit(
     return Audit(
         method=method,
         depth=case.depth,
-        ran=ran,
+        ran=found.ran,
         base=case.drawn,
         rows=tuple(_rows(case)),
         outside=tuple(_outside(anatomy, dict(model.named_parameters(remove_duplicate=False)))),
@@ -175,7 +175,7 @@ def audit(
 def stacks_of(model: nn.Module, inputs: Any = None) -> tuple[Stack, ...]:
     """`encoder`, `decoder`, or both where the one reads the other; found by running the model."""
     run.refuse(model)
-    return tuple(recognised(model, None, inputs)[3])
+    return tuple(recognised(model, None, inputs).stacks)
 
 
 AHEAD = Violation(
@@ -253,10 +253,24 @@ def _scores(model: nn.Module, watch: DispatchTrace, anatomy: Anatomy) -> str:
     return worth.high() if worth is not None and worth.scale > WIDE else ""
 
 
-def recognised(
-    model: nn.Module, said: tuple[int, int] | None, inputs: Any, alone: Stack | None = None
-) -> tuple[str, DispatchTrace, Anatomy, dict[Stack, Found], Any]:
-    """The first way of running the model that shows its stacks, and the inputs."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Recognised:
+    """A model, run once."""
+
+    ran: str
+    """The inputs, in words."""
+    watch: DispatchTrace
+    anatomy: Anatomy
+    stacks: dict[Stack, Found]
+    depends: Sight | None
+    ahead: bool | None
+    """Whether a token of the decoder, or of the one stack, sees those after it; None where nothing tells."""
+    called: bool | None
+    """The same, by what a row gives where no place does: enough for a stack's name, and for no violation."""
+
+
+def recognised(model: nn.Module, said: tuple[int, int] | None, inputs: Any, alone: Stack | None = None) -> Recognised:
+    """By the first way of running the model that shows its stacks."""
     tried: Sequence[tuple[str, Any]] = (
         list(run.candidates(model, bool(said and all(said)))) if inputs is None else [("its own inputs", inputs)]
     )
@@ -273,16 +287,18 @@ def recognised(
             failed.append((ran, one_line(error)))
             continue
         anatomy = dissect(watch)
+        depends, ahead = sight(model, values), sees_ahead(model, values, anatomy)
+        if ahead is None and depends is not None and not anatomy.encoder_of:  # states of other axes
+            ahead = depends.ahead
         try:
-            return (
-                ran,
-                watch,
-                anatomy,
-                _stacks(anatomy, said, alone, partial(_looks_ahead, model, values, anatomy)),
-                values,
-            )
+            called = ahead if ahead is not None else run.looks_ahead(model, values)
+            stacks = _stacks(anatomy, said, alone, called)
         except UsageError as error:
             unclear = unclear or error
+            continue
+        return Recognised(
+            ran=ran, watch=watch, anatomy=anatomy, stacks=stacks, depends=depends, ahead=ahead, called=called
+        )
     if unclear is not None:
         raise unclear
     ran, raised = failed[0]
@@ -291,19 +307,13 @@ def recognised(
     raise UsageError(f"found no inputs that the model accepts (with {ran}: {raised}); {run.RETURN_INPUTS}")
 
 
-def _looks_ahead(model: nn.Module, values: Any, anatomy: Anatomy) -> bool | None:
-    seen = run.looks_ahead(model, values)
-    longest = max(anatomy.stacks, key=lambda stack: len(stack.sublayers))
-    return seen if seen is not None else sees_ahead(model, values, longest)
-
-
 def _stacks(
     anatomy: Anatomy,
     said: tuple[int, int] | None,
     alone: Stack | None,
-    looks_ahead: Callable[[], bool | None],
+    ahead: bool | None,
 ) -> dict[Stack, Found]:
-    """The stacks by name; a single one that nobody named is a decoder where it does not `looks_ahead`."""
+    """The stacks by name; a single one that nobody named is a decoder where its tokens do not see those `ahead`."""
     stacks = anatomy.stacks
     if not stacks:
         raise UsageError(
@@ -311,7 +321,7 @@ def _stacks(
             "scales, norms and matrix products" + (f" ({anatomy.notes[0]})" if anatomy.notes else "")
         )
     if said is None:
-        causal = alone == "decoder" or (alone is None and looks_ahead() is False)
+        causal = alone == "decoder" or (alone is None and ahead is False)
         said = (1, 1) if anatomy.encoder_of else (0, 1) if causal else (1, 0)
     if all(said):
         if not anatomy.encoder_of:

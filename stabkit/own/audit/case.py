@@ -94,7 +94,7 @@ class Case:
     """A model's stacks, its sub-layers paired with the method's sites, and the readings of their matrices."""
 
     def __init__(self, method: Method, stacks: dict[Stack, Found], whole: bool = True) -> None:
-        self.method, self.stacks, self.whole = method, stacks, whole
+        self.method, self.stacks = method, stacks
         self.n, self.m = (stacks[name].layers if name in stacks else 0 for name in ("encoder", "decoder"))
         self.width = next(iter(stacks.values())).sublayers[0].width
         self.base: Base = "xavier_normal"
@@ -113,6 +113,8 @@ class Case:
             if own.kind is not None and (stack, own.layer, own.kind) not in asked
         )
         """Sub-layers of a kind that the recipe lacks: cross-attention in one stack."""
+        self.whole = whole and not self.apart
+        """Whether the readings are of all matrices."""
         self.readings = [_read(site, part) for site, own in self.pairs for part in own.parts]
         own: Base = method.recipe.base_init if method.recipe else "xavier_normal"
         usual: list[Base] = [b for b in BASES if b != "linear" and (b != "torch_uniform" or b == own)]

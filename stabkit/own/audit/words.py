@@ -57,7 +57,7 @@ def matrices(case: Case, readings: Sequence[Reading], tail: Callable[[Sequence[R
         members = [r for r in readings if r.site.stack == stack]
         every, here = (_kinds_of_roles(rs) for rs in ([r for r in case.readings if r.site.stack == stack], members))
         names = [_role(role, here[role], kinds) for role, kinds in every.items() if role in here]
-        if here == every and case.whole and not case.apart:
+        if here == every and case.whole:
             names = ["every matrix"]
         numbers = layers((r.site.layer for r in members), case.stacks[stack].layers)
         by_stack[stack] = f": {listed(names)} {numbers}{tail(members)}"

@@ -9,6 +9,7 @@ from stabkit.errors import UsageError
 from stabkit.results.forecast.logistic import WORDS
 from stabkit.results.own.cell import ModelCell, sublayer_counts
 from stabkit.results.own.cure import Cure
+from stabkit.results.own.decided import known
 from stabkit.results.own.verdict import Verdict, verdict
 
 
@@ -27,6 +28,11 @@ class Judged:
     """… in so many seconds."""
     beside: tuple[tuple[str, ModelCell], ...] = ()
     """(change, "" for none; what was recorded) of the trainings that were made side by side."""
+
+    @property
+    def trainable(self) -> bool:
+        """Whether a training would decide what the worst's forecast does not: there is a level to look at it by."""
+        return all(known(cell) is not None for cell in self.cells if cell.facts.lr == self.worst.lr)
 
     @property
     def mendable(self) -> bool:
