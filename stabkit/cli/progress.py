@@ -295,7 +295,7 @@ def _tried(ending: TriedModel | Lost) -> str:
     if isinstance(ending, Lost):
         return f"no result: {ending.reason}"
     trial = ending.trial
-    return f"{trial.loss:.4g}, {trial.seconds:.0f} s" if trial.trial.trains else "does not train"
+    return f"{trial.loss:.4g}, {ending.seconds:.0f} s" if trial.trial.trains else "does not train"
 
 
 def _probed(spec: ProbeSpec, ending: ProbedCell | Lost, reasons: set[str]) -> str:

@@ -14,6 +14,7 @@ import math
 import statistics
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,9 @@ import torch
 
 from stabkit.own.chain import updates
 from stabkit.own.factory import one_line
+from stabkit.own.probe import followed
 from stabkit.own.probe.built_model import BuiltModel, make, seeded
-from stabkit.own.probe.job import answered, key, reporter
+from stabkit.own.probe.job import answered, forked, key, once, reporter, where
 from stabkit.own.probe.onward import TOO_LARGE
 from stabkit.own.probe.schedule import peak
 from stabkit.own.sublayers import run
@@ -31,7 +33,6 @@ from stabkit.storage import trials
 from stabkit.storage.jobs import Event, Job, asked
 from stabkit.storage.shelf import Shelf
 from stabkit.storage.trials import TRIAL
-from stabkit.version import __version__
 
 HELD_OUT = 16
 """Batches that the loss is read on: those of the steps after the last update's."""
@@ -54,21 +55,28 @@ def trial(job: Job, tell: Tell) -> tuple[str, str]:
 
 def _tried(job: Job, function: Callable[..., Any], shelf: Shelf[ModelTrial], tell: Tell) -> dict[str, Any]:
     begin = time.monotonic()
-    made = _built(job, function)
+    as_is = _built(job, function)
+    weights = followed.weights(as_is.model)
+    made, last = followed.counted(as_is)
     start, size = held_out(made, job["steps"]), _size(made)
     names = ("factory", "depth", "width", "smallest", "seed", "lr", "warmup", "steps")
     plays = [repr(getattr(scheduler, "state_dict", dict)()) for scheduler in made.schedule.schedulers]
     trial_id = key(job, made, [asked(job, *names), TRIAL_VERSION, repr(start), plays])
     with shelf.hold(trial_id, job.get("over", "")):
-        if shelf.load_if_sound(trial_id) is not None:
+        if shelf.load_if_sound(trial_id) is not None and followed.same(shelf.environment(trial_id), made):
             return {"folder": trial_id, "reused": True}
-        result = _updated(job, made, start, size, begin, tell)
-        shelf.commit(trial_id, trials.to_files(result, {"stabkit": __version__, "torch": torch.__version__}))
+        if trial_id in shelf:
+            shelf.quarantine(trial_id)  # kept: what is recorded now takes its place
+        result = _updated(job, made, start, size, tell)
+        beside = followed.beside(made, last(), shelf.out)
+        if note := once(function, job, made, weights):
+            result = replace(result, notes=(*result.notes, note))
+        shelf.commit(trial_id, trials.to_files(result, beside | where(begin)))
     return {"folder": trial_id, "reused": False}
 
 
-def _updated(job: Job, made: BuiltModel, start: float, size: float, begin: float, tell: Tell) -> ModelTrial:
-    """Equal updates, and what they left; `size` is of the parameters before, `begin` when the job began."""
+def _updated(job: Job, made: BuiltModel, start: float, size: float, tell: Tell) -> ModelTrial:
+    """Equal updates, and what they left; `size` is of the parameters before."""
     losses, note = updated(made, job["steps"], reporter(job, tell))
     whole = len(losses) == job["steps"] and math.isfinite(losses[-1])
     try:
@@ -91,7 +99,6 @@ def _updated(job: Job, made: BuiltModel, start: float, size: float, begin: float
         parameters=sum(p.numel() for p in made.model.parameters()),
         optimizer=updates.name(made.optimizers),
         notes=tuple(filter(None, [note, TRAINED_ON.format(seen) if seen else ""])),
-        seconds=round(time.monotonic() - begin, 3),
     )
 
 
@@ -99,8 +106,11 @@ def _built(job: Job, function: Callable[..., Any]) -> BuiltModel:
     """The model, its rates in proportion to those of the smallest size."""
     base, (depth, width) = 0.0, job["smallest"]
     if (depth, width) != (job["depth"], job["width"]):
-        smallest = make(function, job["factory"], depth, job["seed"], 0.0, width=width, source=SOURCE)
-        base = peak(smallest.optimizers)
+
+        def rate() -> float:
+            return peak(make(function, job["factory"], depth, job["seed"], 0.0, width=width, source=SOURCE).optimizers)
+
+        base = forked(rate)  # the factory's first call here is that of the size that is tried
     return make(
         function,
         job["factory"],

@@ -84,10 +84,11 @@ class TrialRequest:
 
 
 class TriedModel(NamedTuple):
-    """A trial, and whether it was stored before."""
+    """A trial, whether it was stored before, and how long it took."""
 
     trial: ModelTrial
     reused: bool
+    seconds: float
 
 
 LEARNT = 0.98
@@ -123,7 +124,7 @@ def of_factory(request: TrialRequest, execute: Map, workers: int, trying: Trying
         models = {place: by[_at(spec)] for place, spec in specs.items() if _at(spec) in by}
         notes = [note for model in models.values() for note in model.trial.notes]
         for place, model in models.items():
-            took.setdefault(place.size, []).append(model.trial.seconds)
+            took.setdefault(place.size, []).append(model.seconds)
             optimizers.setdefault(model.trial.optimizer, set()).add(place.size)
         if len(optimizers) > 1:
             named = [f"{name} at {', '.join(map(str, sorted(sizes)))}" for name, sizes in optimizers.items()]
@@ -163,4 +164,5 @@ def _read(shelf: Shelf[ModelTrial], answer: str) -> TriedModel | Lost:
     said = json.loads(answer)
     if "failed" in said:
         return Lost("error", said["failed"], log=said.get("log", ""))
-    return TriedModel(shelf.load(said["folder"]), bool(said["reused"]))
+    name = said["folder"]
+    return TriedModel(shelf.load(name), bool(said["reused"]), float(shelf.environment(name)["wall_seconds"]))

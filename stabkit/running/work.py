@@ -46,6 +46,8 @@ ENVIRONMENT = {
     "MALLOC_MMAP_THRESHOLD_": "33554432",
     "MALLOC_TRIM_THRESHOLD_": "8589934592",
     "MALLOC_TOP_PAD_": "67108864",
+    "PYTHONHASHSEED": "0",  # a user's code may draw in the order of a set
+    "PYTORCH_NVML_BASED_CUDA_CHECK": "1",  # to ask for a GPU is not to use it: then nothing could be forked
 }
 """What a worker process must find in its environment when it starts."""
 
@@ -66,6 +68,23 @@ def prepare() -> None:
     torch.set_num_threads(1)
     with suppress(RuntimeError):  # this process has worked in parallel before (inline, in a test): no bit depends on it
         torch.set_num_interop_threads(1)
+
+
+def theirs(job: Job) -> bool:
+    """Whether a user's code runs in a job: their factory, or files of methods and probes of their own."""
+    return job.get("kind") in OF_FACTORIES or bool(job.get("texts"))
+
+
+def load(job: Job) -> None:
+    """Import what jobs of a user's factory need, with its module, whatever that does."""
+    if job["kind"] in OF_FACTORIES:
+        from stabkit.own import trial  # noqa: F401  # as the worker will
+        from stabkit.own.probe import job as own
+
+        own.load(job)
+
+
+OF_FACTORIES = ("probe", "trial")
 
 
 def do(job: Job, tell: Callable[[Event], None]) -> tuple[str, str]:

@@ -11,13 +11,14 @@ output directory. Runs, surfaces, probes, parts of watches and encoded texts are
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from stabkit.errors import StabkitError, StoreError
 from stabkit.results.records import UnreadableRecords
@@ -82,6 +83,10 @@ class Shelf(Generic[T]):
             raise CorruptFolder(f"{error.filename or path}: {error.strerror or error}") from error
         except Exception as error:  # JSON, zip, npy header and memory errors alike: a folder that is not ours
             raise CorruptFolder(f"{path}: not {self.kind.noun} of stabkit ({folder.first_line(error)})") from error
+
+    def environment(self, name: str) -> Mapping[str, Any]:
+        """What environment.json of a sound folder says."""
+        return dict(json.loads(folder.read(self.root / name / "environment.json", folder.SMALL)))
 
     def load_if_sound(self, name: str) -> T | None:
         """The same; None where there is none, and where it fails its check: then it goes to quarantine."""

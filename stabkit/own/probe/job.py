@@ -22,14 +22,13 @@ import math
 import os
 import re
 import sys
-import sysconfig
 import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
-from dataclasses import asdict
-from functools import cache, wraps
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from dataclasses import asdict, replace
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -37,10 +36,9 @@ import torch
 
 from stabkit.errors import Interrupted, StabkitError, UsageError
 from stabkit.own import factory
-from stabkit.own.probe import loop, onward
-from stabkit.own.probe.built_model import FACTORY, BuiltModel, fits, make
+from stabkit.own.probe import followed, loop, onward
+from stabkit.own.probe.built_model import FACTORY, BuiltModel, fits, make, seeded
 from stabkit.own.probe.changes import changed
-from stabkit.own.sublayers.memory import raw
 from stabkit.results.own import looks
 from stabkit.results.own.cell import PROBE_VERSION, ModelCell
 from stabkit.results.own.cure import SIDE_BY_SIDE
@@ -55,13 +53,10 @@ from stabkit.storage.probed import PROBE
 from stabkit.storage.shelf import Shelf
 from stabkit.version import __version__
 
-OURS = Path(__file__).resolve().parents[2]
-"""Where stabkit stands."""
-NOT_THEIRS = (OURS, *{Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib")})
-INSTALLED = {"site-packages", "dist-packages"}
-"""Folders' names."""
-READ = 5
+READ = 6
 """Of what is read of a model: the same model read by another version is another result."""
+FIRST_CALL = "each depth here is its first call in a process of its own"
+OTHER_WEIGHTS = f"the factory gives other weights when it is called again with the same seed: {FIRST_CALL}"
 NOTHING_TO_CHANGE = "does not apply to this model"
 
 
@@ -81,14 +76,17 @@ def _probed(
 ) -> dict[str, Any]:
     at = job["depth"], job["seed"], job["lr"], job["warmup"], job["width"]
     as_is = make(function, job["factory"], *at)
+    start = followed.weights(as_is.model)
     made = changed(as_is, job["change"]) if job["change"] else as_is
     if made is None:
         raise UsageError(NOTHING_TO_CHANGE)
+    made, last = followed.counted(made)
     names = ("factory", "depth", "width", "seed", "lr", "warmup", "steps", "blocks", "change", "ramped", "train")
     probe_id = key(job, made, [asked(job, *names), PROBE_VERSION, READ])
     with shelf.hold(probe_id, job.get("over", "")):
         stored = None if job["fresh"] else shelf.load_if_sound(probe_id)
-        if stored is not None and (not stored.facts.within or stored.facts.within >= job["seconds"]):
+        enough = stored is not None and (not stored.facts.within or stored.facts.within >= job["seconds"])
+        if enough and followed.same(shelf.environment(probe_id), made):
             return {"folder": probe_id, "reused": True}
         if probe_id in shelf:
             shelf.quarantine(probe_id)  # kept: what is recorded now takes its place
@@ -100,9 +98,31 @@ def _probed(
             updates = SIDE_BY_SIDE * (job["train"] in ("passing", "always"))
             told = reporter({**job, "steps": updates or looks.LAST}, tell)
             result = onward.trained(made, result, told, updates=updates, until=job["until"], within=job["seconds"])
-        where = {"stabkit": __version__, "torch": torch.__version__, "wall_seconds": round(time.monotonic() - begin, 3)}
-        shelf.commit(probe_id, probed.to_files(result, where))
+        beside = followed.beside(made, last(), shelf.out)
+        if not job["change"] and (note := once(function, job, made, start)):
+            result = replace(result, facts=replace(result.facts, notes=(*result.facts.notes, note)))
+        shelf.commit(probe_id, probed.to_files(result, beside | where(begin)))
     return {"folder": probe_id, "reused": False}
+
+
+def where(begin: float) -> dict[str, Any]:
+    """Where a job was done, and how long it took."""
+    return {"stabkit": __version__, "torch": torch.__version__, "wall_seconds": round(time.monotonic() - begin, 3)}
+
+
+def once(function: Callable[..., Any], job: Job, made: BuiltModel, before: str) -> str:
+    """A sentence about a factory that gives other weights when it is called again in the same process; "" for others.
+    `before`: the digest of those that it gave (`followed.weights`). The model's gradients and steps are let go of."""
+    made.model.zero_grad(set_to_none=True)
+    for optimizer in made.optimizers:
+        optimizer.state.clear()
+    try:
+        seeded(job["seed"])
+        again = function(*(size for size in (job["depth"], job.get("width")) if size is not None))
+        model, *_ = again if isinstance(again, tuple) else (again,)
+        return "" if followed.weights(model) == before else OTHER_WEIGHTS
+    except Exception as error:  # the user's own
+        return f"the factory raises {factory.one_line(error)} when it is called again: {FIRST_CALL}"
 
 
 def goes_on(train: str, cell: ModelCell) -> bool:
@@ -115,10 +135,22 @@ def goes_on(train: str, cell: ModelCell) -> bool:
     return train == "always" or said.probability is None or said.probability >= 0.5
 
 
+def load(job: Job) -> None:
+    """Import the factory's module, as the job will find it; before it what torch imports at an optimiser's first step,
+    which takes a second."""
+    import torch._dynamo  # noqa: F401
+
+    followed.listen()
+    with aside(job["here"]):
+        factory.function(FACTORY, job["factory"])
+    followed.sources()  # where two thousand modules lie is looked up once
+
+
 def answered(job: Job, log: Path, work: Callable[[Callable[..., Any]], dict[str, Any]]) -> tuple[str, str]:
     """(id, JSON) of a job: what `work` says of the factory's function, or {"failed": in one line, with the place in the
     user's file, "log": the whole traceback and all that was printed}. Raises UsageError for what would be as wrong at
     any size, Locked where another command is at it."""
+    followed.listen()
     with aside(job["here"]) as printed:
         with unforked():
             function = factory.function(FACTORY, job["factory"])
@@ -132,6 +164,8 @@ def answered(job: Job, log: Path, work: Callable[[Callable[..., Any]], dict[str,
         except BaseException as error:  # a SystemExit or a KeyboardInterrupt of theirs is their model's too
             write_file(log, printed() + traceback.format_exc().encode(errors="backslashreplace"))
             return job["id"], json.dumps({"failed": placed(error, job["factory"]), "log": str(log)})
+        finally:
+            followed.forget()
 
 
 def reporter(job: Job, tell: Callable[[Event], None]) -> Callable[[int, float], None]:
@@ -153,12 +187,9 @@ def key(job: Job, made: BuiltModel, words: list[Any]) -> str:
     hashed = hashlib.sha256()
     steppers = "\n".join(map(repr, made.optimizers))
     hashed.update(json.dumps([*words, repr(made.start), repr(made.begun), steppers, _packages(made)]).encode())
-    for path in _sources():
+    for path in followed.sources():
         hashed.update(path.read_bytes())
-    for name, tensor in made.model.state_dict().items():
-        if isinstance(tensor, torch.Tensor):
-            hashed.update(name.encode())
-            hashed.update(raw(tensor))
+    hashed.update(followed.weights(made.model).encode())
     short = re.sub("[^A-Za-z0-9_]", "-", job["factory"].rpartition(":")[2])[:40]
     depth = "" if job["depth"] is None else f"-{job['depth']}L"
     width = f"-d{job['width']}" if job.get("width") else ""
@@ -171,29 +202,13 @@ def _packages(made: BuiltModel) -> list[tuple[str, str]]:
     return [(name, str(getattr(sys.modules.get(name), "__version__", ""))) for name in sorted(names)]
 
 
-def _sources() -> list[Path]:
-    """The files of the user's own that have been loaded: neither the standard library's, nor an installed package's,
-    nor stabkit's."""
-    files = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
-    paths = {_theirs(file) for file in files if isinstance(file, str) and file.endswith(".py")}
-    return sorted(path for path in paths if path is not None and path.is_file())
-
-
-@cache  # of two thousand modules, for each cell of a worker
-def _theirs(file: str) -> Path | None:
-    """Where a module's file lies, if it is the user's own."""
-    path = Path(file).resolve()
-    theirs = not INSTALLED & set(path.parts) and not any(root in path.parents for root in NOT_THEIRS)
-    return path if theirs else None
-
-
 def placed(error: BaseException, name: str) -> str:
     """An exception in one line, with the place in the user's file, or the last one outside of stabkit."""
     frames = traceback.extract_tb(error.__traceback__)
     module = sys.modules.get(factory.module_of(name))
     file = getattr(module, "__file__", None)
     theirs = [f for f in frames if file and os.path.realpath(f.filename) == os.path.realpath(file)]
-    last = (theirs or [f for f in frames if OURS not in Path(f.filename).parents] or frames)[-1]
+    last = (theirs or [f for f in frames if followed.OURS not in Path(f.filename).parents] or frames)[-1]
     return f"{factory.one_line(error)} ({os.path.basename(last.filename)}:{last.lineno})"
 
 
@@ -216,6 +231,21 @@ def _unforked(function: Callable[..., Any]) -> Callable[..., Any]:
             return function(*given, **named)
 
     return called
+
+
+def forked(work: Callable[[], float]) -> float:
+    """A number that a user's code comes to, worked out in a fork of this process, which is left as it is."""
+    ours, theirs = os.pipe()
+    pid = os.fork()
+    if not pid:
+        with suppress(BaseException):
+            os.write(theirs, repr(work()).encode())
+        os._exit(0)
+    os.close(theirs)
+    with open(ours, "rb") as file:
+        answer = file.read()
+    os.waitpid(pid, 0)
+    return float(answer) if answer else work()  # which raises what it raised there
 
 
 @contextmanager

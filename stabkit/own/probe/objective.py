@@ -52,6 +52,8 @@ class Objective:
     """The loss of who knows how often each answer comes and nothing else (nats), where that is known."""
     entropy: float | None = None
     """The loss of who knows all that can be learnt (nats), where that is known."""
+    synthetic: bool = False
+    """Whether its batches are drawn here, by the seed and the step alone."""
     note: str = ""
     """What is to be known of what it asks for."""
     batches: Callable[[], int] = lambda: 0
@@ -139,6 +141,7 @@ def _tokens(model: nn.Module, words: Words, shape: tuple[int, int], device: torc
     return Objective(
         at=lambda model, step: kind(lambda given: _scores(model(given)), words, shape, step, device),
         fresh=True,
+        synthetic=True,
         frequencies=words.frequencies,
         entropy=words.entropy if kind is next_token else None,
         note="" if kind is next_token else "the model sees the tokens after each: it is asked for hidden ones",
@@ -154,6 +157,7 @@ def _images(model: nn.Module, seed: int, device: torch.device) -> Objective:
     return Objective(
         at=lambda model, step: classified(lambda given: _scores(model(given)), pictures, IMAGES, step, device),
         fresh=True,
+        synthetic=True,
         frequencies=pictures.frequencies,
     )
 

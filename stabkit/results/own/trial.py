@@ -9,7 +9,7 @@ from typing import Any
 from stabkit.results.records import jsonable
 from stabkit.results.valley import Trial
 
-TRIAL_VERSION = 1
+TRIAL_VERSION = 2
 """Of what a folder of a trial holds."""
 
 
@@ -40,7 +40,6 @@ class ModelTrial:
     parameters: int
     optimizer: str
     notes: tuple[str, ...]
-    seconds: float
 
     @property
     def trial(self) -> Trial:

@@ -1,8 +1,11 @@
 """Persistent worker processes on this machine, each with one torch thread, and the loop that watches them.
 
 The parent waits on the workers' sockets, so that a death is seen at once (its socket ends) and costs only the job it
-held; a job that takes too long, or a worker in which a job failed, is ended with its process, so that no run ever
+held; a job that takes too long, or a worker in which a run failed, is ended with its process, so that no run ever
 starts where another went wrong. Workers end when the parent does, however it ends (`child.py`).
+
+A worker that is slow to start is waited for as long as it uses processor time; others go on meanwhile, and with them
+the command does. It ends where none can be started.
 """
 
 from __future__ import annotations
@@ -17,12 +20,14 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from stabkit.errors import FailedRuns, StoreError, UsageError
 from stabkit.running.executors.base import Answer, ExecutorOptions, Lost, LostKind, Tell
-from stabkit.running.work import ENVIRONMENT
+from stabkit.running.executors.child import exit_reason
+from stabkit.running.work import ENVIRONMENT, theirs
 from stabkit.storage.jobs import Job
 from stabkit.storage.locks import Busy
 
@@ -33,8 +38,12 @@ SPAWN_DEATHS = 3
 """Workers that died before they were ready: after so many, none will start here."""
 PROGRAM = "from stabkit.running.executors import child; child.start()"
 """What a worker process runs."""
-START_SECONDS = 60.0
-"""A worker that has not said it is ready by then never will; half of it is enough where runs have a timeout at all."""
+START_SECONDS = 300.0
+"""A worker that is not ready and has neither said anything nor used processor time for so long never will be."""
+SLOW_SECONDS = 10.0
+"""From then on a start is slow, and the user is told."""
+ENDING_SECONDS = 1.0
+"""For a worker to end what it has started; then it is killed."""
 LONGEST_LINE = 1 << 20
 """Bytes; a worker that sends more without ending the line is not one of ours any more."""
 
@@ -68,7 +77,7 @@ class Pool:
     ) -> Generator[Answer, None, None]:
         """As the function of this name. A generator that is closed ends the workers that are at work."""
         waiting = deque(jobs)
-        stillborn, pool = 0, self.workers
+        stillborn, most, pool = 0, self.where.workers, self.workers
         with selectors.DefaultSelector() as selector:
             for worker in pool:
                 selector.register(worker.socket, selectors.EVENT_READ, worker)
@@ -76,11 +85,13 @@ class Pool:
                     worker.give(waiting.popleft(), self.where.run_timeout)
             try:
                 while (waiting or any(worker.job for worker in pool)) and wanted():
-                    while len(pool) < min(self.where.workers, len(waiting) + sum(w.job is not None for w in pool)):
-                        worker = _Worker(START_SECONDS / 2 if self.where.run_timeout else START_SECONDS)
+                    while len(pool) < min(most, len(waiting) + sum(w.job is not None for w in pool)):
+                        worker = _Worker(START_SECONDS)
                         pool.add(worker)
                         selector.register(worker.socket, selectors.EVENT_READ, worker)
                     heard = [key.data for key, _ in selector.select(timeout=_patience(pool))]
+                    for worker in pool:
+                        worker.starting(tell)
                     for worker in [*heard, *(w for w in pool if w.overdue and w not in heard)]:
                         messages = worker.listen() if worker in heard else [("timeout", worker.tardiness())]
                         for kind, body in messages:
@@ -88,18 +99,23 @@ class Pool:
                             if kind == "event":
                                 tell(body)
                                 continue
+                            if kind == "starting":
+                                continue
                             if kind == "ready":
-                                worker.ready = True
+                                worker.ready, stillborn = True, 0
                             else:
                                 worker.job = None
-                            if kind in ("died", "timeout", "failed"):
+                            if kind in ("died", "timeout") or kind == "failed" and not (job and theirs(job)):
                                 selector.unregister(worker.socket)
                                 pool.discard(worker)
                                 worker.end()
-                                if kind in ("died", "timeout") and not worker.ready:
-                                    stillborn += 1
-                                    if stillborn >= SPAWN_DEATHS:
+                                if not worker.ready:
+                                    stillborn += SPAWN_DEATHS if kind == "timeout" else 1
+                                if stillborn >= SPAWN_DEATHS:
+                                    if not pool:
                                         raise FailedRuns(f"no worker process can start here: {body}")
+                                    most = len(pool)
+                                    tell({"id": "", "note": f"a further worker does not start ({body}): {most} go on"})
                             elif waiting:
                                 worker.give(waiting.popleft(), self.where.run_timeout)
                             if job is not None and kind != "ready":
@@ -110,7 +126,7 @@ class Pool:
     def _end(self, some: set[_Worker]) -> None:
         some = set(some)
         for worker in some:
-            worker.process.kill()  # what it commits it commits whole, so it may die at any moment
+            worker.stop()  # what it commits it commits whole, so it may die at any moment
         for worker in some:
             worker.end()
         self.workers -= some
@@ -124,7 +140,7 @@ def answer(kind: str, body: Any) -> str | Lost | Busy:
 def lost(kind: str, reason: str) -> Lost:
     """A job that ended in what a worker said last, or in its death."""
     final = FINAL.get(kind)
-    ended: dict[str, LostKind] = {"died": "died", "timeout": "timeout"}
+    ended: dict[str, LostKind] = {"died": "died", "ended": "died", "timeout": "timeout"}
     return Lost(ended.get(kind, "error"), reason, final(reason) if final else None)
 
 
@@ -155,14 +171,27 @@ class _Worker:
             theirs.close()
             os.close(follow)
         self.job: Job | None = None
-        self.ready = False
+        self.ready = self.slow = False
         self.limit = start
-        self.deadline = time.monotonic() + start
+        self.began = time.monotonic()
+        self.deadline = self.began + start
+        self.used = 0
         self.buffer = b""
 
     @property
     def overdue(self) -> bool:
         return time.monotonic() >= self.deadline
+
+    def starting(self, tell: Tell) -> None:
+        """While it is not ready: it is waited for as long as it uses time; of a slow one the user is told."""
+        if self.ready:
+            return
+        now, used = time.monotonic(), _ticks(self.process.pid)
+        if used > self.used:
+            self.used, self.deadline = used, now + self.limit
+        if not self.slow and now - self.began > SLOW_SECONDS:
+            self.slow = True
+            tell({"id": "", "note": f"a worker is slow to start (load {os.getloadavg()[0]:.0f}); it is waited for"})
 
     def give(self, job: Job, run_timeout: float | None) -> None:
         self.job = job
@@ -181,18 +210,19 @@ class _Worker:
             data = b""
         *lines, self.buffer = (self.buffer + data).split(b"\n")
         try:
-            messages = [(str(said["kind"]), said["body"]) for said in (json.loads(line) for line in lines)]
+            said = [json.loads(line) for line in lines if line]
+            messages = [(str(one["kind"]), one["body"]) for one in said]
         except (ValueError, KeyError, TypeError):
             return [("died", "the worker sent an invalid message")]
         if len(self.buffer) > LONGEST_LINE:
             return [*messages, ("died", "the worker sent an invalid message")]
-        if any(kind != "event" for kind, _ in messages):
+        if any(kind not in ("event", "starting") for kind, _ in messages):
             self.deadline = float("inf")  # idle until it is given another
         return messages if data else [*messages, ("died", self.exit_reason())]
 
     def tardiness(self) -> str:
         if self.job is None:
-            return f"the worker was not ready after {self.limit:.0f} s"
+            return f"a worker showed no sign of life for {self.limit:.0f} s of its start"
         return f"timeout: no result within {self.limit:g} s"
 
     def exit_reason(self) -> str:
@@ -201,14 +231,32 @@ class _Worker:
             code = self.process.wait(1.0)
         except subprocess.TimeoutExpired:
             return "the worker closed its socket"
-        if code >= 0:
-            return f"the worker exited with code {code}"
-        hint = ", as when memory runs out" if code == -signal.SIGKILL else ""
-        return f"the worker was ended by {signal.Signals(-code).name}{hint}"
+        return exit_reason(code)
+
+    def stop(self) -> None:
+        """Ask it to end, with what it has started."""
+        with suppress(OSError):
+            os.killpg(self.process.pid, signal.SIGTERM)
 
     def end(self) -> None:
         """Gone, with all it held."""
+        self.stop()
+        try:
+            self.process.wait(ENDING_SECONDS)
+        except subprocess.TimeoutExpired:
+            pass
+        with suppress(OSError):
+            os.killpg(self.process.pid, signal.SIGKILL)
         self.process.kill()
         self.process.wait()
         self.socket.close()
         os.close(self.alive)
+
+
+def _ticks(pid: int) -> int:
+    """Processor time that a process has used; 0 where the system does not say."""
+    try:
+        words = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+        return int(words[11]) + int(words[12])
+    except (OSError, ValueError, IndexError):
+        return 0
