@@ -284,6 +284,7 @@ def watch(
     warn: bool = True,
     start: bool | None = None,
     writer: Any = None,
+    anyway: bool = False,
     page: bool = False,
 ) -> Watch:
     """Record the chain of a model in training and warn, once a link, through `warnings`: `own.watch.watch.Watch`.
@@ -298,6 +299,7 @@ def watch(
     - name, blocks: what begins the id; names of blocks, `h.*`, where no sums x + f(x) are found
     - warn: False: record alone; page: True: `close()` makes the page, as `stabkit report` does
     - start: keep a copy of θ_0 for ‖θ_t − θ_0‖, of itself up to 1 GB
+    - anyway: read activations although the forward draws from what the watch cannot put back (docs/watch.md)
     - writer: a SummaryWriter of TensorBoard, a run of Weights & Biases or Trackio, or the module mlflow
 
     Of several processes rank 0 writes and warns; all of them make the watch and close it.
@@ -332,6 +334,7 @@ def watch(
         warn=warn,
         start=start,
         writer=writer,
+        anyway=anyway,
         page=written if page else None,
     )
 

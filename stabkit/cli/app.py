@@ -159,7 +159,7 @@ def runs_show(run: OneRun, *, out: Out = "", json: bool = False) -> None:
 
 @direct(runs_app, ("json",), "verify")
 def runs_verify(*, out: Out = "", json: bool = False) -> None:
-    """Check the files of every run and watch against their checksums, and repair nothing."""
+    """Check the files of everything stored against their checksums, and repair nothing."""
     from stabkit.cli.commands import runs
     from stabkit.options import stored
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from stabkit.errors import UsageError, nearest
+from stabkit.outside import document
 
 LARGEST = 20_000
 """Bytes: a configuration file is a page long."""
@@ -23,18 +24,8 @@ def read(path: Path, options: Mapping[str, str]) -> dict[str, Any]:
 
     `options` maps a command's option names to its parameters; of two names of one parameter a file has one.
     """
-    if len(str(path)) > 1000:
-        raise UsageError(f"--config: {str(path)[:80]}… is {len(str(path))} characters long")
     try:
-        if path.exists() and not path.is_file():
-            raise UsageError(f"--config: {path} is not a regular file")
-        with open(path, "rb") as file:
-            data = file.read(LARGEST + 1)
-        if len(data) > LARGEST:
-            raise UsageError(f"--config: {path} is larger than {LARGEST} bytes")
-        entries = tomllib.loads(data.decode())
-    except OSError as error:
-        raise UsageError(f"--config: cannot read {path}: {error.strerror or error}") from error
+        entries = tomllib.loads(document("--config", str(path), LARGEST))
     except (ValueError, RecursionError) as error:
         raise UsageError(f"--config: {path} is not TOML: {error}") from error
     parameters = {

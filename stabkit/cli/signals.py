@@ -15,7 +15,7 @@ CLEANING = 5.0
 class Signals:
     """Ctrl-C, SIGTERM and SIGHUP become one Interrupted. What comes in the CLEANING seconds after it is ignored, so
     that the cleaning-up is not cut short; then it is raised again, unasked too, should somebody's code have swallowed
-    it (a `__del__`, a callback of a library's)."""
+    it (a `__del__`, a callback of a library's). What was ignored when the command began stays ignored."""
 
     SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
     ALARM = getattr(signal, "SIGALRM", None)
@@ -25,7 +25,8 @@ class Signals:
         self.first, self.since = 0, float("-inf")
 
     def __enter__(self) -> None:
-        self.before = {number: signal.signal(number, self._raise) for number in self.SIGNALS}
+        heard = [number for number in self.SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]  # nohup, `&`
+        self.before = {number: signal.signal(number, self._raise) for number in heard}
         if self.ALARM is not None:
             self.before[self.ALARM] = signal.signal(self.ALARM, self._raise)
 

@@ -21,8 +21,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from stabkit import outside
 from stabkit.errors import UsageError, nearest
 from stabkit.methods.base import Method
+from stabkit.outside import NotRead
 from stabkit.spec import Own
 
 Texts = Mapping[str, str]
@@ -56,15 +58,15 @@ def read(file: Path) -> str:
     """The text of a file that may be executed. Raises UsageError for one that cannot be read, is no Python, or imports
     something whose bytes would not be in the run's id."""
     try:
-        if file.stat().st_size > LARGEST:
-            raise UsageError(f"{file} has more than {LARGEST:,} bytes: too large for a method or a probe")
-        data = file.read_bytes()
+        data = outside.read(file, LARGEST)
         text = data.decode()
         tree = ast.parse(data)
     except OSError as error:
         raise UsageError(f"{file}: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise UsageError(f"{file} is not text in UTF-8") from error
+    except NotRead as error:
+        raise UsageError(f"{file}: {error}: no file of a method or a probe") from error
     except (SyntaxError, ValueError) as error:
         where = f", line {error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
         raise UsageError(f"{file}{where} is not Python: {getattr(error, 'msg', error)}") from error

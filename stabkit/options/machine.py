@@ -144,8 +144,9 @@ def _usable(out: Path) -> Path:
         raise UsageError(f"--out: {out} is a file; it takes a directory")
     if (out / "runs").exists() and not (out / "runs").is_dir():
         raise UsageError(f"--out: {out / 'runs'} is a file; stabkit keeps its runs there")
-    if (out / "reports").exists() and not (out / "reports").is_dir():
-        raise UsageError(f"--out: {out / 'reports'} is a file; stabkit keeps its reports there")
+    reports = out / "reports"
+    if reports.is_symlink() or (reports.exists() and not reports.is_dir()):
+        raise UsageError(f"--out: {reports} is a link or a file; stabkit keeps its reports there")
     nearest_parent = next(p for p in (out, *out.parents) if p.exists())
     if not os.access(nearest_parent, os.W_OK | os.X_OK):
         raise UsageError(f"--out: no permission to write to {nearest_parent}")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from stabkit import methods
+from stabkit import methods, outside
 from stabkit.errors import UsageError
 from stabkit.methods import formula, output_norm, own, validate
 from stabkit.methods.base import Method
@@ -37,8 +37,8 @@ def changed(read: Mapping[str, str]) -> list[str]:
     lines = []
     for path, digest in read.items():
         try:
-            now = own.digest(Path(path).read_bytes().decode())
-        except (OSError, UnicodeDecodeError):
+            now = own.digest(outside.read(path, own.LARGEST).decode())
+        except (OSError, ValueError):
             now = ""
         if now != digest:
             lines.append(f"{path} has changed since it was read: these runs use its text from the start of the command")

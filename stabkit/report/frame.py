@@ -80,6 +80,7 @@ def template(path: Path) -> Template:
     environment = Environment(
         loader=FileSystemLoader([path.parent, ASSETS]),
         autoescape=True,
+        finalize=_shown,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -88,6 +89,16 @@ def template(path: Path) -> Template:
     environment.filters["code"] = _code
     environment.filters["slim"] = slim
     return environment.get_template(path.name)
+
+
+def _shown(value: Any) -> Any:
+    """A text without characters that steer a terminal or break a document, wherever it came from."""
+    if not isinstance(value, str):
+        return value
+    return type(value)(CONTROL.sub("�", str(value))) if CONTROL.search(value) else value
+
+
+CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 
 
 def _code(text: str) -> Markup:

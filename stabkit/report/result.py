@@ -95,9 +95,10 @@ class SweepResult(_Answered):
         from stabkit.report.files import page_name
         from stabkit.report.frame import once
         from stabkit.report.html import render
+        from stabkit.storage.folder import reports
 
         made = self.trained
-        path = self.out / "reports" / page_name(self.name, self.specs, made.surfaces)
+        path = reports(self.out) / page_name(self.name, self.specs, made.surfaces)
         found = [len(each) for each in (made.runs, made.failed, made.surfaces)]
         return once(self.out, path, found, lambda: render(self.summary, command=self.call))
 
@@ -362,10 +363,10 @@ class ModelSurface(_Answered):
 
         from stabkit.figures.drawing import svg
         from stabkit.figures.surfaces import landscape
-        from stabkit.storage.folder import write_file
+        from stabkit.storage.folder import reports, write_file
 
         surface, name = self.surface, self.factory.replace(".", "-").replace(":", "-")
-        folder = self.out / "reports"
+        folder = reports(self.out)
         figure = landscape.alone(self.factory, surface.a, surface.b, surface.loss)
         for kind in ("svg", "png"):
             svg.save(figure, folder / f"{name}.{kind}")

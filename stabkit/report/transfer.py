@@ -16,6 +16,7 @@ from stabkit.results.intervals import Interval
 from stabkit.results.transfer import Transfer, Verdict
 from stabkit.results.valley import Valley
 from stabkit.running.transfer import RatesSearched
+from stabkit.storage.folder import reports
 from stabkit.words import fitting, percent, plain, scientific, short
 
 TITLE = "Does the learning rate carry over?"
@@ -65,7 +66,7 @@ CASE_HEADS = ("drift", "nats lost by keeping it", "share of the gain", "verdict"
 def write(searched: RatesSearched, out: Path, name: str, command: str) -> Path:
     """Write the page; returns where."""
     found = sum(len(valley.trials) for case in searched.found for valley in case.valleys)
-    path = out / "reports" / f"{name}.html"
+    path = reports(out) / f"{name}.html"
     return once(out, path, [found, len(searched.failed)], lambda: render(searched, command))
 
 

@@ -34,6 +34,13 @@ LARGEST = 1_000_000_000
 """Bytes of all tables, where nothing says how many they are: a small archive may hold any number of zeros."""
 
 
+PIECE = 1 << 20
+"""Bytes that are unpacked at once."""
+MOST_ARRAYS, MOST_SITES = 10_000, 200_000
+ANYWAY, TIMES = 48_000_000, 20
+"""Bytes that any archive may unpack to, and how many times its own a large one may: what is recorded hardly shrinks."""
+
+
 class TooLarge(ValueError):
     """An archive that unpacks to more than it can hold."""
 
@@ -124,12 +131,26 @@ def to_bytes(records: Records) -> bytes:
 
 
 def unpacked(data: bytes, most: int) -> dict[str, NDArray[Any]]:
-    """The arrays of an npz, {name: array}; raises TooLarge where its directory says that they hold more than `most`
-    bytes, before any is unpacked, and whatever zip and numpy raise for what is none."""
+    """The arrays of an npz, {name: array}; raises TooLarge where they hold more than `most` bytes, by what its
+    directory says or by what comes out, and whatever zip and numpy raise for what is none."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        if (size := sum(member.file_size for member in archive.infolist())) > most:
-            raise TooLarge(f"it unpacks to {size:,} bytes; at most {most:,} are possible")
-        return {name.removesuffix(".npy"): _array(archive.read(name)) for name in archive.namelist()}
+        members, most = archive.infolist(), min(most, max(ANYWAY, TIMES * len(data)))
+        if any(member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for member in members):
+            raise ValueError("it is packed in a way that stabkit does not write")  # and that is not counted in pieces
+        if (size := sum(member.file_size for member in members)) > most or len(members) > MOST_ARRAYS:
+            raise TooLarge(f"it unpacks to {size:,} bytes of {len(members)} arrays; at most {most:,} are possible")
+        return {member.filename.removesuffix(".npy"): _array(_member(archive, member)) for member in members}
+
+
+def _member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
+    """What one holds, in counted pieces: of what a directory says of sizes nothing is believed."""
+    pieces, left = list[bytes](), member.file_size
+    with archive.open(member) as file:
+        while piece := file.read(min(PIECE, left + 1)):
+            pieces.append(piece)
+            if (left := left - len(piece)) < 0:
+                raise TooLarge(f"{member.filename[:60]!r} holds more than the {member.file_size:,} bytes that it says")
+    return b"".join(pieces)
 
 
 def from_bytes(data: bytes, most: int = LARGEST) -> dict[str, Table]:
@@ -139,7 +160,7 @@ def from_bytes(data: bytes, most: int = LARGEST) -> dict[str, Table]:
         tables = {
             name: Table(
                 arrays[f"{name}.steps"],
-                tuple(map(str, arrays[f"{name}.sites"].tolist())),
+                _sites(arrays[f"{name}.sites"]),
                 arrays[f"{name}.values"],
                 int(arrays[f"{name}.version"]) if f"{name}.version" in arrays else 1,
             )
@@ -155,6 +176,12 @@ def from_bytes(data: bytes, most: int = LARGEST) -> dict[str, Table]:
             what = f"{table.values.dtype} {table.values.shape}"
             raise UnreadableRecords(f"records.npz: {name} is {what}, not (steps × sites)")
     return tables
+
+
+def _sites(names: NDArray[Any]) -> tuple[str, ...]:
+    if names.ndim != 1 or names.size > MOST_SITES or names.dtype.kind != "U":
+        raise ValueError("its sites are not names")
+    return tuple(map(str, names.tolist()))
 
 
 HEADER = re.compile(rb"{'descr': '([<|][fiU]\d+)', 'fortran_order': False, 'shape': \(((?:\d+, ?)*\d*)\), } *\n")

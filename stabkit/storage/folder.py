@@ -11,15 +11,15 @@ import hashlib
 import json
 import os
 import shutil
-import stat
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from stabkit import spec
+from stabkit import outside, spec
 from stabkit.errors import StabkitError, StoreError, UsageError
+from stabkit.outside import LARGE, NotRead
 from stabkit.results.records import jsonable
 
 
@@ -31,21 +31,22 @@ class OldFolder(StoreError):
     """A sound folder of another version of the algorithm: its numbers are not comparable with today's."""
 
 
-SMALL = 16_000_000
+SMALL = 4_000_000
 """Bytes: what a JSON document may have."""
 LARGEST = 1_000_000_000
 """Bytes: what records may have."""
 
 
-def load(path: Path, names: Mapping[str, int], version: int) -> tuple[dict[str, bytes], str]:
+def load(path: Path, names: Mapping[str, int], version: int) -> tuple[Mapping[str, bytes], str]:
     """(the bytes of every file, the digest), every checksum verified; raises CorruptFolder, OldFolder.
 
     `names`: how many bytes each file may have; a sparse file claims terabytes at no cost.
     """
     try:
         manifest = json.loads(read(path / "manifest.json", SMALL))
-        files = {name: read(path / name, most) for name, most in names.items()}
-        sums = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
+        files, sums = Files(path, names), dict[str, str]()
+        for name in names:
+            sums[name] = files.sum(name)
         if manifest != manifest_of(sums, manifest.get("algo_version")):
             wrong = [name for name in names if manifest.get("files", {}).get(name) != sums[name]]
             raise CorruptFolder(f"{path}: {', '.join(wrong) or 'manifest.json'} has changed since it was written")
@@ -60,6 +61,32 @@ def load(path: Path, names: Mapping[str, int], version: int) -> tuple[dict[str, 
             f"{path}: has version {manifest['algo_version']} of the algorithm; the current one is {version}"
         )
     return files, manifest["digest"]
+
+
+class Files(Mapping[str, bytes]):
+    """The bytes of a folder's files; a large one is read when it is asked for, and summed piece by piece."""
+
+    def __init__(self, path: Path, names: Mapping[str, int]) -> None:
+        self.path, self.names = path, names
+        self._small: dict[str, bytes] = {}
+
+    def __getitem__(self, name: str) -> bytes:
+        return self._small[name] if name in self._small else read(self.path / name, self.names[name])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def sum(self, name: str) -> str:
+        """sha256 of one."""
+        path, most = self.path / name, self.names[name]
+        if os.stat(path).st_size <= LARGE:
+            self._small[name] = read(path, most)
+            return hashlib.sha256(self._small[name]).hexdigest()
+        with outside.opened(path, most) as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def check_version(path: Path, version: int) -> None:
@@ -130,6 +157,11 @@ def own(parent: Path, name: str) -> Path:
     return path
 
 
+def reports(out: Path) -> Path:
+    """Where a store's pages are; never through a link out of it."""
+    return own(out, "reports")
+
+
 def remove(path: Path, partial: Path) -> None:
     """Delete a folder: renamed away first, so that no half-deleted one is ever seen."""
     partial.mkdir(parents=True, exist_ok=True)
@@ -194,14 +226,10 @@ def _digest(sums: Mapping[str, str]) -> str:
 
 def read(path: Path, most: int) -> bytes:
     """The bytes of a regular file of at most `most`; raises CorruptFolder for others, OSError where there is none."""
-    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a FIFO must not hold us
-    with open(handle, "rb") as file:
-        status = os.fstat(handle)
-        if not stat.S_ISREG(status.st_mode):
-            raise CorruptFolder(f"{path}: not a regular file")
-        if status.st_size > most:
-            raise CorruptFolder(f"{path}: {status.st_size} bytes; at most {most} are possible")
-        return file.read()
+    try:
+        return outside.read(path, most)
+    except NotRead as error:
+        raise CorruptFolder(f"{path}: {error}") from error
 
 
 def _write(path: Path, data: bytes) -> None:

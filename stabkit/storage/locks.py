@@ -155,7 +155,8 @@ def names(root: Path) -> list[str]:
     """What somebody is at who is not seen to be gone."""
     try:
         with os.scandir(_place(root)) as entries:
-            return sorted({e.name.rpartition(".")[0] for e in entries if not _holder(Path(e.path)).gone})
+            files = [entry for entry in entries if entry.is_file(follow_symlinks=False)]
+            return sorted({e.name.rpartition(".")[0] for e in files if not _holder(Path(e.path)).gone})
     except OSError:
         return []
 

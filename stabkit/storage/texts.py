@@ -20,15 +20,15 @@ from stabkit.storage.shelf import FolderKind
 from stabkit.tasks.encoded import Encoded, Prepared
 from stabkit.tasks.text import VERSION
 
-FILES = {"vocabulary.model": folder.SMALL, "text.npz": 2 * folder.LARGEST}
+FILES = {"vocabulary.model": 16_000_000, "text.npz": 2 * folder.LARGEST}
 """Of a million pairs of thirty subwords a side text.npz takes a quarter of a billion bytes."""
 SIDES = ("train", "validation")
 PARTS = ("source", "source_start", "target", "target_start", "lengths")
 COUNTS = ("dropped", "left_out")
 
 
-def parse(path: Path, files: Mapping[str, bytes], digest: str, *, vocab: int) -> Prepared:
-    """An encoded text, of a vocabulary of this size, of the bytes of its files."""
+def parse(path: Path, files: Mapping[str, bytes], digest: str, *, vocab: int | None) -> Prepared:
+    """An encoded text, of a vocabulary of this size (None: of any), of the bytes of its files."""
     data = files["text.npz"]
     arrays = unpacked(data, len(data))  # it is written as it is
     train, validation = (_encoded(arrays, side, vocab) for side in SIDES)
@@ -47,14 +47,14 @@ def to_files(prepared: Prepared) -> dict[str, bytes]:
     return {"vocabulary.model": prepared.vocabulary, "text.npz": out.getvalue()}
 
 
-def kind(vocab: int) -> FolderKind[Prepared]:
+def kind(vocab: int | None) -> FolderKind[Prepared]:
     """The texts of a vocabulary of this size: no token may point beyond it."""
     return FolderKind(
         folder="texts", noun="an encoded text", files=FILES, version=VERSION, parse=partial(parse, vocab=vocab)
     )
 
 
-def _encoded(arrays: dict[str, NDArray[Any]], side: str, vocab: int) -> Encoded:
+def _encoded(arrays: dict[str, NDArray[Any]], side: str, vocab: int | None) -> Encoded:
     """One side's arrays, every index within what it points into."""
     stored = {part: arrays[f"{side}.{part}"] for part in PARTS}
     if any(array.dtype != np.int32 or array.ndim != 1 for array in stored.values()):
@@ -64,7 +64,7 @@ def _encoded(arrays: dict[str, NDArray[Any]], side: str, vocab: int) -> Encoded:
     for language in ("source", "target"):
         tokens, start = whole[language], whole[f"{language}_start"]
         sound = len(start) == pairs + 1 and start[0] == 0 and start[-1] == len(tokens) and (np.diff(start) > 0).all()
-        if not sound or not pairs or tokens.min() < 0 or tokens.max() >= vocab:
+        if not sound or not pairs or tokens.min() < 0 or (vocab is not None and tokens.max() >= vocab):
             raise ValueError(f"{side}.{language} has no sentences")
     longest = np.maximum(np.diff(whole["source_start"]), np.diff(whole["target_start"])) + 1
     if not np.array_equal(whole["lengths"], longest):

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from stabkit import outside
 from stabkit.cli import console
 from stabkit.errors import StabkitError, UsageError
 from stabkit.options import probe as options
@@ -48,11 +49,14 @@ def read(params: Mapping[str, Any], given: Mapping[str, Any]) -> Baseline | None
     file, update = params.get("baseline"), params.get("update_baseline")
     if update and not file:
         raise UsageError("--update-baseline writes --baseline FILE: name the file")
+    if update:
+        outside.writable("--baseline", str(file))
     if update or not file:
         return None
-    before = baseline.read(Path(file))
+    before = baseline.parse(f"--baseline {file}", outside.document("--baseline", file, baseline.LARGEST, baseline.ANEW))
     asked, _ = options.probe(ProbeOptions(**given))
-    baseline.comparable(before, asked.depths, asked.seeds, asked.steps, [lr or None for lr in asked.lrs])
+    lrs = [lr or None for lr in asked.lrs]
+    baseline.comparable(before, asked.factory, asked.depths, asked.seeds, asked.steps, lrs)
     return before
 
 
@@ -65,10 +69,7 @@ def compared(result: ProbeResult, before: Baseline, file: str) -> AgainstBaselin
 
 def write(result: ProbeResult, path: Path) -> None:
     """`--update-baseline`: what this probe says, as a file to commit."""
-    try:
-        write_file(path, (json.dumps(_now(result).to_json(), indent=1) + "\n").encode())
-    except OSError as error:
-        raise UsageError(f"--baseline {path} cannot be written: {error.strerror}") from error
+    write_file(path, (json.dumps(_now(result).to_json(), indent=1) + "\n").encode())
     weak = "" if (word := result.judged.worst.word) == "trains" else f"; what is `{word}` guards against less"
     console.note(f"baseline: {path} written{weak}; commit it")
 
@@ -107,9 +108,13 @@ def _in_job() -> bool:
 
 
 def _summarised(text: str) -> None:
+    """Beside the result: where it cannot be written that is a note."""
     if path := os.environ.get("GITHUB_STEP_SUMMARY"):
-        with Path(path).open("a", encoding="utf-8") as summary:
-            summary.write(text)
+        try:
+            with Path(path).open("a", encoding="utf-8", errors="backslashreplace") as summary:
+                summary.write(text)
+        except (OSError, ValueError) as error:
+            console.note(f"no step summary: {getattr(error, 'strerror', None) or error}: {path}")
 
 
 def _annotate(level: Level, factory: str, message: str) -> None:

@@ -39,14 +39,15 @@ def _readable(paths: Sequence[tuple[Store, str]]) -> Iterator[Run]:
     """These runs, one after another; those that cannot be read are warned of."""
     if len(paths) >= MANY:
         console.note(f"reading {len(paths)} stored runs")
-    old = 0
+    old, corrupt = 0, list[StoreError]()
     for where, run_id in paths:
         try:
             yield where.load(run_id)
         except OldFolder:
             old += 1
         except StoreError as error:
-            console.warn(f"left out a corrupt run: {error}")
+            corrupt.append(error)
+    _left_out(corrupt, "run")
     if old:
         console.warn(f"{old} runs are left out (another version of the algorithm); `stabkit runs rm` removes them")
 
@@ -63,14 +64,31 @@ def lines(store: Store) -> list[ListedRun]:
 
 def watches(store: Store, names: Sequence[str]) -> list[Watched]:
     """Watches of a user's trainings; all of the store's where none is named. Corrupt ones are warned of."""
-    shelf, found = WatchShelf(store.out), []
+    shelf, found, corrupt = WatchShelf(store.out), [], list[StoreError]()
     for watch_id in shelf.ids():
         if not names or any(name and watch_id.startswith(name) for name in names):
             try:
                 found.append(shelf.load(watch_id))
             except StoreError as error:
-                console.warn(f"left out a corrupt watch: {error}")
+                corrupt.append(error)
+    _left_out(corrupt, "watch")
     return found
+
+
+def _left_out(errors: Sequence[StoreError], what: str) -> None:
+    """A line for each folder that cannot be read; of more than LINES one line for all."""
+    if len(errors) > LINES:
+        several = "watches" if what == "watch" else f"{what}s"
+        console.warn(
+            f"left out {len(errors):,} corrupt {several}, the first: {errors[0]}; `stabkit runs verify` lists them"
+        )
+        return
+    for error in errors:
+        console.warn(f"left out a corrupt {what}: {error}")
+
+
+LINES = 8
+"""Of corrupt folders."""
 
 
 def both(store: Store, names: Sequence[str]) -> tuple[list[Run], list[Watched]]:

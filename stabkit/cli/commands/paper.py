@@ -25,6 +25,7 @@ from stabkit.report.json_document import SCHEMA, Document, text
 from stabkit.report.sweep_document import ClaimJson, claim
 from stabkit.running import cost
 from stabkit.running.request import Request, check
+from stabkit.storage.folder import reports
 from stabkit.storage.store import Store
 from stabkit.words import duration
 
@@ -125,7 +126,7 @@ def run(params: Mapping[str, Any], command: str) -> None:
         return
     for part in refused:
         console.warn(f"{part.item.key} is left out: {part.stopped}")
-    path = store.out / "reports" / _name(params)
+    path = reports(store.out) / _name(params)
     store.writable()
     with Signals(command):
         parts, beyond = engine.run_all(

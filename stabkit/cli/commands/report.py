@@ -14,6 +14,7 @@ from stabkit.options import stored
 from stabkit.report import files
 from stabkit.report.own import watch
 from stabkit.report.summary import summarise
+from stabkit.storage.folder import reports
 
 
 def run(named: Sequence[str], store: str, out: str, figures: str, *, show: bool = False) -> None:
@@ -24,11 +25,13 @@ def run(named: Sequence[str], store: str, out: str, figures: str, *, show: bool 
     for own in watches:
         try:
             pages.append(watch.write(own, home.out, again()))
-        except StabkitError:
-            raise
-        except Exception as error:  # values of the right types that no watch has: nobody else's page is lost
-            why = type(error).__name__
-            console.warn(f"no page for {own.watch_id}: its contents are not those of a watch ({why})")
+        except Exception as error:  # values of the right types that no watch has, a full disk: no other page is lost
+            why = (
+                str(error)
+                if isinstance(error, StabkitError)
+                else f"not the contents of a watch ({type(error).__name__})"
+            )
+            console.warn(f"no page for {own.watch_id}: {why}")
             continue
         console.say(f"report: {pages[-1]}")
     if not stored_runs and pages and (named or not home.ids()):
@@ -39,7 +42,7 @@ def run(named: Sequence[str], store: str, out: str, figures: str, *, show: bool 
     if not stored_runs:
         which = "none of the named runs" if named else f"no run in {home.runs}"
         raise UsageError(f"{which} can be read; `stabkit runs verify` says why")
-    path = Path(out) if out else home.out / "reports" / "report.html"
+    path = Path(out) if out else reports(home.out) / "report.html"
     if figures:
         count = files.write_pictures(stored_runs, Path(figures))
         console.say(f"{count} figures, each as SVG, PNG, PDF and CSV: {figures}")

@@ -26,12 +26,14 @@ from stabkit.report.json_document import (
 )
 from stabkit.results.outcome import displayed
 from stabkit.results.run import Run
-from stabkit.storage import locks
+from stabkit.storage import locks, texts
 from stabkit.storage.folder import OldFolder
 from stabkit.storage.index import ListedRun
+from stabkit.storage.probed import PROBE
 from stabkit.storage.shelf import Shelf
 from stabkit.storage.store import Store
 from stabkit.storage.surfaces import SURFACE
+from stabkit.storage.trials import TRIAL
 from stabkit.storage.watched import Watched, WatchJson, WatchShelf
 
 NOT_OF_A_WATCH = {"factory", "depth", "lr", "seed", "start"}
@@ -105,12 +107,21 @@ class WatchState(StateJson):
     watch_id: str
 
 
+class FolderState(StateJson):
+    """Of any other folder."""
+
+    name: str
+
+
 class RunsVerifyDocument(Document):
     """`stabkit runs verify`."""
 
     runs: list[RunState]
     surfaces: list[SurfaceState]
     watches: list[WatchState]
+    probes: list[FolderState]
+    trials: list[FolderState]
+    texts: list[FolderState]
 
 
 def listing_as_json(runs: Sequence[Run], watches: Sequence[Watched]) -> None:
@@ -155,11 +166,18 @@ def in_progress(store: Store) -> None:
 
 
 def verify(store: Store, *, json: bool) -> None:
-    """`runs verify`: the state of every run and surface, sound or why not; raises StoreError when one is corrupt."""
-    shelf, watched = Shelf(SURFACE, store.out), WatchShelf(store.out)
+    """`runs verify`: the state of every folder of every kind, sound or why not; raises StoreError when one is
+    corrupt."""
+    watched = WatchShelf(store.out)
+    shelves: dict[str, Shelf[Any]] = {
+        "surfaces": Shelf(SURFACE, store.out),
+        "probes": Shelf(PROBE, store.out),
+        "trials": Shelf(TRIAL, store.out),
+        "texts": Shelf(texts.kind(None), store.out),
+    }
     kinds = {
         "runs": [(name, _state(store.load, name)) for name in store.ids()],
-        "surfaces": [(name, _state(shelf.load, name)) for name in shelf.ids()],
+        **{kind: [(name, _state(shelf.load, name)) for name in shelf.ids()] for kind, shelf in shelves.items()},
         "watches": [(name, _state(watched.load, name)) for name in watched.ids()],
     }
     if json:
@@ -168,6 +186,9 @@ def verify(store: Store, *, json: bool) -> None:
             "runs": [{"run_id": name, **state} for name, state in kinds["runs"]],
             "surfaces": [{"surface_id": name, **state} for name, state in kinds["surfaces"]],
             "watches": [{"watch_id": name, **state} for name, state in kinds["watches"]],
+            "probes": [{"name": name, **state} for name, state in kinds["probes"]],
+            "trials": [{"name": name, **state} for name, state in kinds["trials"]],
+            "texts": [{"name": name, **state} for name, state in kinds["texts"]],
         }
         console.document(text(body))
     else:

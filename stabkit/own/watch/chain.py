@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import nn
 
+from stabkit.errors import UsageError
 from stabkit.own.chain.gradients import (
     NONE,
     Groups,
@@ -22,7 +23,7 @@ from stabkit.own.chain.gradients import (
 from stabkit.own.chain.reader import Reader, masks
 from stabkit.own.chain.updates import parameter_ids
 from stabkit.own.sublayers import reading, run
-from stabkit.own.sublayers.memory import digest
+from stabkit.own.sublayers.memory import digest, full, raw
 from stabkit.own.watch.distributed import reshard, whole
 from stabkit.own.watch.inputs import WatchedBatch
 from stabkit.own.watch.still import described
@@ -56,14 +57,19 @@ class GradientReading:
         return every
 
 
+class OtherSublayers(Exception):
+    """The model has other sub-layers than before: what is recorded from here on is of another."""
+
+
 class WatchedChain:
     """Of one model, read on one batch."""
 
     def __init__(self, model: nn.Module, batch: WatchedBatch, optimizers: Optimizers, blocks: str, start: bool) -> None:
-        self.model, self.batch, self.optimizers = model, batch, tuple(optimizers)
+        self.model, self.batch, self.optimizers, self.blocks = model, batch, tuple(optimizers), blocks
         call = batch.call
-        with whole(model), run.untouched(model), batch.precision():
-            self.stream = reading.found(model, batch.fresh(), blocks)
+        self.stream = self._found()
+        self._stale = False
+        """Whether parameters came or went since the stream was found."""
         self.groups = groups_of(model, self.stream)
         self.reader = Reader(self.stream, masks(model, call), model)
         self.weights, self._start = Weights(self.groups, start), start
@@ -74,12 +80,42 @@ class WatchedChain:
         self.sublayers = sublayers(self.stream, self.groups)
         self._places: dict[int, list[int]] = {}
 
+    def _found(self) -> reading.ResidualStream:
+        with whole(self.model), run.untouched(self.model), self.batch.precision():
+            return reading.found(self.model, self.batch.fresh(), self.blocks)
+
+    def _find_again(self) -> None:
+        """The stream, after blocks were frozen, replaced, written otherwise. Raises OtherSublayers."""
+        stream, self._stale = self._found(), False
+        if [own.name for own in stream.sublayers] != [own.name for own in self.stream.sublayers]:
+            raise OtherSublayers
+        self.stream = self.reader.stream = stream
+        self._renew()
+
+    def _states(self) -> reading.States:
+        with run.untouched(self.model), self.batch.precision():
+            return self.stream.read(self.model, self.batch.fresh())
+
+    def repeats(self) -> bool:
+        """Whether two readings at the weights as they are end in equal bits; the model is as before afterwards."""
+        try:
+            outputs = [full(self._states().output) for _ in range(2)]
+        finally:
+            reshard(self.model)
+        return raw(outputs[0]) == raw(outputs[1])
+
     def activations(self, step: int) -> Mapping[str, Table]:
-        """A row of every quantity of activations at the weights as they are; the model is as before afterwards."""
+        """A row of every quantity of activations at the weights as they are; the model is as before afterwards. Raises
+        OtherSublayers."""
         recorder = Recorder()
         try:
-            with run.untouched(self.model), self.batch.precision():
-                states = self.stream.read(self.model, self.batch.fresh())
+            if self._stale:
+                self._find_again()
+            try:
+                states = self._states()
+            except UsageError:  # its operations are not those that were found
+                self._find_again()
+                states = self._states()
             self.reader.read(recorder, step, states)
         finally:
             reshard(self.model)
@@ -100,13 +136,19 @@ class WatchedChain:
             p is q and a is b for (p, a), (q, b) in zip(now, self._known, strict=True)
         ):
             return False
-        self.groups, self._known = groups_of(self.model, self.stream), now
+        self._stale = self._stale or {id(p) for p, _ in now} != {id(p) for p, _ in self._known}
+        self._known = now
+        self._renew()
+        return True
+
+    def _renew(self) -> None:
+        """What follows from the stream and from which parameters are trained."""
+        self.groups = groups_of(self.model, self.stream)
         self._places.clear()
         self.weights = Weights(self.groups, self._start)
         self.weights.hold()
         pairs = zip(self.sublayers, sublayers(self.stream, self.groups), strict=True)
         self.sublayers = tuple(replace(new, parameters=max(was.parameters, new.parameters)) for was, new in pairs)
-        return True
 
     def read_gradients(self, reading: GradientReading, optimizer: torch.optim.Optimizer | None) -> None:
         """Of the parameters that this optimiser is about to step; without one of all. Those that none of them steps are

@@ -42,6 +42,14 @@ def check(out: Any, name: Any, blocks: Any) -> None:
             raise UsageError(f"watch: {option} must be one string, not {type(value).__name__}")
 
 
+def absolute(out: str | Path) -> Path:
+    """Where the store is, wherever the training goes; raises UsageError where the current folder is gone."""
+    try:
+        return Path(out).absolute()
+    except OSError as error:
+        raise UsageError(f"watch: out is {str(out)!r} in a folder that is gone; give an absolute one") from error
+
+
 def refuse(model: nn.Module, optimizers: Sequence[Any], every: str | int, writer: Any, probe: Any) -> None:
     """Raises UsageError."""
     if not isinstance(model, nn.Module):

@@ -8,6 +8,7 @@ import os
 import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence, Set
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -129,7 +130,9 @@ class Journal:
         """Where the records are and which command makes their page, through the logger `stabkit`; `page` makes it."""
         if self.shelf is None or not (self.shelf.root / self.name).is_dir():
             return
-        near, whole = os.path.relpath(self.shelf.root.parent), str(self.shelf.root.parent)
+        near = whole = str(self.shelf.root.parent)
+        with suppress(OSError):  # the folder that the training began in is gone
+            near = os.path.relpath(whole)
         store = whole if near.startswith("..") else near
         words = ["stabkit", "report", self.name, "--store", store]
         said = f"{len(self.warnings)} warning{'s' * (len(self.warnings) != 1)}" if self.warnings else "no warning"

@@ -26,6 +26,10 @@ DENSE = 16
 """Updates that are all read: where the chain of DeepNet §2 begins."""
 MOST_ROWS = 4096
 TOGETHER = 64
+MOVES = (
+    "your forward draws from something that is not the model's to put back (a generator, a counter, a hook): two "
+    "readings at equal weights differ, so a reading changes your training"
+)
 
 
 def reads(every: str | int, step: int) -> bool:
@@ -62,9 +66,12 @@ class Recording:
         every: str | int,
         blocks: str,
         start: bool,
+        anyway: bool,
     ) -> None:
+        """`anyway`: read activations although two readings at equal weights differ."""
         self.chain = WatchedChain(model, batch, optimizers, blocks, start)
         self.journal, self.losses, self.every = journal, losses, every
+        self._anyway, self._repeats = anyway, True
         self.optimizers, self.rate = tuple(optimizers), updates.rate(optimizers)
         self._gradients: list[GradientReading] = []
         self._reading: GradientReading | None = None
@@ -88,17 +95,21 @@ class Recording:
         self.optimizers = self.chain.optimizers = tuple(optimizers)
         self.chain.forget_places()
 
-    def begin(self) -> None:
-        """The first reading."""
-        rows = self._read(0)
+    def begin(self, step: int = 0) -> None:
+        """The first reading, after so many updates."""
+        rows = self._read(step)
+        self._repeats = self.chain.mesh is not None or self.chain.repeats()
         self.journal.begin(self.chain.sublayers, self.chain.reader.guess, anew=updates.empty(self.optimizers))
         for remark in first_look(self.chain.model, self.optimizers) if self.chain.mesh is None else ():
             link = "owned" if remark.topic == "optimizer" else "finite"
             said = f"{remark.sentence}; {remark.remedy}"
-            self.journal.warn_of(Alarm(step=0, link=link, sentence=said, numbers={}, names=frozenset(remark.names)))
+            self.journal.warn_of(Alarm(step=step, link=link, sentence=said, numbers={}, names=frozenset(remark.names)))
         self._keep(rows)
         for said in self.chain.owned():
-            self.journal.warn_of(Alarm(step=0, link="owned", sentence=said, numbers={}))
+            self.journal.warn_of(Alarm(step=step, link="owned", sentence=said, numbers={}))
+        if not self._repeats:
+            said = MOVES if self._anyway else f"{MOVES}; activations are read no more (anyway=True reads them)"
+            self.journal.warn_of(Alarm(step=step, link="chance", sentence=said, numbers={}))
 
     def before(self, step: int, optimizer: torch.optim.Optimizer | None) -> None:
         """Before the first step that this optimiser makes in update `step`: the gradients that it is about to use."""
@@ -159,6 +170,8 @@ class Recording:
     def _read(self, step: int) -> list[Row]:
         """Activations at the weights as they are."""
         self._read_at = step
+        if not (self._repeats or self._anyway):
+            return []
         tables = self.chain.activations(step).items()
         return [
             (probe, step, dict(zip(table.sites, table.values[-1].tolist(), strict=True)), NOBODY)

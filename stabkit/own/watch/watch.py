@@ -23,7 +23,8 @@ from stabkit.own.chain.updates import UnknownOptimizers, Updates, name, several
 from stabkit.own.chain.updates import refuse as refuse_optimizers
 from stabkit.own.sublayers.run import Call
 from stabkit.own.watch import distributed
-from stabkit.own.watch.inputs import FirstCall, Losses, WatchedBatch, check, frozen, refuse, unwrapped
+from stabkit.own.watch.chain import OtherSublayers
+from stabkit.own.watch.inputs import FirstCall, Losses, WatchedBatch, absolute, check, frozen, refuse, unwrapped
 from stabkit.own.watch.journal import Journal, StabilityWarning, say
 from stabkit.own.watch.recording import Recording, meets
 from stabkit.results.own.alarm import Alarm
@@ -58,13 +59,15 @@ class Watch:
         warn: bool = True,
         start: bool | None = None,
         writer: Any = None,
+        anyway: bool = False,
         page: Callable[[Path, str, str], Path] | None = None,
     ) -> None:
         self.model, self.optimizers = unwrapped(model), several(optimizer)
         refuse(self.model, self.optimizers, every, writer, probe)
         check(out, name, blocks)
-        self.every, self.blocks, self.page = every, blocks, page
-        self.id = identity(name or type(self.model).__name__)
+        self.every, self.blocks, self.page, self.anyway = every, blocks, page, anyway
+        self._name = name or type(self.model).__name__
+        self.id = identity(self._name)
         self.steps = 0
         """Updates since the watch began."""
         self.ended = ""
@@ -75,10 +78,14 @@ class Watch:
         if not self.start:
             self.notes.append("‖θ_t − θ_0‖ is not recorded: it needs a copy of the weights; start=True keeps one")
         self._sharded, first = distributed.is_sharded(self.model), distributed.is_first(self.model)
-        self._journal = Journal(WatchShelf(Path(out).absolute()) if first else None, self.id, warn, writer)
+        self._shelf = WatchShelf(absolute(out)) if first else None
+        self._journal = Journal(self._shelf, self.id, warn, writer)
+        self._earlier: list[Journal] = []
+        """Of the model as it was before it had other sub-layers."""
         self._recording: Recording | None = None
         self._losses = Losses()
         self._pid, self._failed, self._told, self._late = os.getpid(), "", False, False
+        self._odd = False
         self._first: FirstCall | None = None
         self._updates: Updates | None = None
         self._strangers: UnknownOptimizers | None = None
@@ -104,6 +111,7 @@ class Watch:
             self._hook()
             mine = weakref.ref(self)
             self._strangers = UnknownOptimizers(self.model, lambda: getattr(mine(), "_updates", None), say)
+            weakref.finalize(self, self._strangers.remove)  # its hooks are of the whole process
         _open.add(self)
 
     # — what the user calls —
@@ -111,12 +119,22 @@ class Watch:
     @property
     def warnings(self) -> list[Alarm]:
         """Every warning so far."""
-        return self._journal.warnings
+        return [alarm for journal in (*self._earlier, self._journal) for alarm in journal.warnings]
 
     def loss(self, value: Any, update: int | None = None) -> None:
-        """Records the training loss of an update (default: the one that comes next): a number or a tensor of one."""
+        """Records the training loss of an update (default: the one that comes next): a number or a tensor of one. What
+        is none is left out, and told of once."""
         step = self.steps if update is None else update
-        self._guarded(lambda: self._losses.give(step, value))
+
+        def give() -> None:
+            try:
+                self._losses.give(step, value)
+            except UsageError as error:
+                if not self._odd:
+                    self._odd = True
+                    say(f"{error}; it is left out, the watch goes on")
+
+        self._guarded(give)
         if self.ended == "closed" and not self._late:
             self._late = True
             say("this watch is closed: it records no more losses and updates")
@@ -149,7 +167,8 @@ class Watch:
             self._end("closed")
         if not self._told and os.getpid() == self._pid:
             self._told = True
-            self._journal.tell(self.page, self.ended)
+            for journal in (*self._earlier, self._journal):
+                journal.tell(self.page, self.ended)
 
     def __enter__(self) -> Watch:
         return self
@@ -198,7 +217,21 @@ class Watch:
 
     def _make(self, batch: WatchedBatch) -> None:
         kept = self._journal, self._losses, self.optimizers
-        self._recording = Recording(self.model, batch, *kept, every=self.every, blocks=self.blocks, start=self.start)
+        asked: dict[str, Any] = {"every": self.every, "blocks": self.blocks, "start": self.start, "anyway": self.anyway}
+        self._recording = Recording(self.model, batch, *kept, **asked)
+
+    def _begin_anew(self) -> None:
+        """The model has other sub-layers: what was recorded ends here, and its own record begins."""
+        assert self._recording is not None
+        batch, before = self._recording.chain.batch, self._journal
+        name = identity(self._name)
+        self._flush(f"stopped: from update {self.steps} on the model has other sub-layers: recorded on as {name}")
+        self._earlier.append(before)
+        self.id = name
+        self._journal = Journal(self._shelf, name, before.warn, before.writer)
+        self.notes.append(f"recorded from update {self.steps} of a training on: before, it had other sub-layers")
+        self._make(batch)
+        self._recording.begin(self.steps)
 
     def _before(self, optimizer: torch.optim.Optimizer | None = None) -> None:
         if self._failed:
@@ -215,7 +248,10 @@ class Watch:
         if self._sharded and meets(self.every, self.steps):
             self._agree()
         if self._recording is not None and not self._failed:
-            self._recording.after(self.steps)
+            try:
+                self._recording.after(self.steps)
+            except OtherSublayers:
+                self._begin_anew()
             if self._journal.due:
                 self._flush()
 
@@ -223,7 +259,10 @@ class Watch:
         if self._sharded:
             self._agree()
         if self._recording is not None:
-            self._recording.end(self.steps)
+            try:
+                self._recording.end(self.steps)
+            except OtherSublayers:
+                self._begin_anew()
 
     def _agree(self) -> None:
         """End together with the other processes where the watch of any has failed."""
@@ -244,11 +283,11 @@ class Watch:
             self._recording.settle()
             self._flush()
 
-    def _flush(self) -> None:
+    def _flush(self, ended: str = "") -> None:
         if self._recording is not None:
             uneven = self._updates.note if self._updates is not None else ""
             notes = [*self.notes, *([uneven] if uneven else [])]
-            self._journal.flush(self._recording.facts(self.id, self.steps, notes), self.ended)
+            self._journal.flush(self._recording.facts(self.id, self.steps, notes), ended or self.ended)
 
     # — how it ends —
 

@@ -14,6 +14,7 @@ from stabkit.report.cards import card
 from stabkit.report.frame import once, page, shell
 from stabkit.results.intervals import Interval
 from stabkit.results.own.coordinates import LEVEL, Coordinates
+from stabkit.storage.folder import reports
 from stabkit.words import fitting, plain, short
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def write(found: Coordinates, asked: ProbeRequest, lost: Sequence[str], command:
     key = hashlib.sha256(
         repr((asked.depths, asked.widths, asked.seeds, asked.lrs, asked.steps, asked.warmup, asked.blocks)).encode()
     ).hexdigest()
-    path = asked.out / "reports" / f"probe-{name}-widths-{key[:4]}.html"
+    path = reports(asked.out) / f"probe-{name}-widths-{key[:4]}.html"
     return once(asked.out, path, [len(lost)], lambda: render(found, asked, lost, command))
 
 

@@ -19,6 +19,7 @@ from stabkit.results.own.forecast import ours
 from stabkit.results.own.judged import Judged
 from stabkit.results.own.measured import RAMP, TOP
 from stabkit.results.own.rules import NAMES, ORDER
+from stabkit.storage.folder import reports
 from stabkit.wording.anatomy import anatomy, notes
 from stabkit.wording.links import answer, cures, in_short, rates
 from stabkit.words import listed, plain, scientific, short
@@ -36,7 +37,7 @@ def write(judged: Judged, done: Done[ProbeSpec, ModelCell], asked: ProbeRequest,
     digests = [cell.digest for cell in judged.cells]  # a model that was edited has a page of its own
     words = (asked.depths, asked.seeds, asked.lrs, asked.steps, asked.blocks, asked.warmup, digests)
     key = hashlib.sha256(repr(words).encode()).hexdigest()[:4]
-    path = asked.out / "reports" / f"{'-'.join(['probe', name, *_ends(asked.depths), key])}.html"
+    path = reports(asked.out) / f"{'-'.join(['probe', name, *_ends(asked.depths), key])}.html"
     found = [len(done.results), len(done.lost), len(judged.cures), judged.untried]
     return once(asked.out, path, found, lambda: render(judged, done, command))
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,7 +14,7 @@ from stabkit.figures.model_curves import WATCHED
 from stabkit.report.cards import card
 from stabkit.report.frame import page, shell
 from stabkit.results.own.alarm import ALARM_RECALL, Alarm
-from stabkit.storage.folder import write_file
+from stabkit.storage.folder import reports, write_file
 from stabkit.storage.watched import Watched
 from stabkit.wording.anatomy import kinds
 from stabkit.words import fitting, plain, scientific, updates
@@ -29,6 +32,11 @@ WHAT = {
     "owned": "some trainable tensors belong to no optimiser",
     "reach": "some tensors receive no gradient",
     "still": "some tensors with a gradient do not move",
+    "undone": "something other than the optimizer writes to the weights",
+    "resume": "the optimizer begins with an empty state",
+    "small": "gradients are near the smallest number of their type",
+    "outlook": "the loss falls as in trainings that fail",
+    "chance": "the forward draws from what the watch cannot put back",
 }
 """{link of a warning: what it says, in short}."""
 EXPLODES = "the lowest layer's gradient is far above the top layer's"
@@ -37,9 +45,16 @@ EXPLODES = "the lowest layer's gradient is far above the top layer's"
 
 def write(watched: Watched, out: Path, command: str) -> Path:
     """Write the page; returns where."""
-    path = out / "reports" / f"own-{watched.watch_id}.html"
+    path = reports(out) / page_name(watched.watch_id)
     write_file(path, render(watched, command).encode())
     return path
+
+
+def page_name(watch_id: str) -> str:
+    """Of a page: a watch's folder may be called anything."""
+    plain = re.sub(r"[^A-Za-z0-9._-]+", "-", watch_id)[:100]
+    same = "" if plain == watch_id else f"-{hashlib.sha256(os.fsencode(watch_id)).hexdigest()[:8]}"
+    return f"own-{plain}{same}.html"
 
 
 @np.errstate(all="ignore")

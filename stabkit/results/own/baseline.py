@@ -13,22 +13,20 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from stabkit.errors import UsageError
 from stabkit.results import typed
 from stabkit.results.forecast.logistic import WORDS, Word
 from stabkit.results.own.judged import Judged
+from stabkit.results.own.rules import NAMES
+from stabkit.version import __version__
 from stabkit.words import scientific
 
-SCHEMA = "stabkit-baseline/2"
-BEFORE = "stabkit-baseline/1"
-OLDER: Mapping[str, Word] = {
-    "likely trains": "trains", "open": "undecided", "out of range": "undecided", "likely stuck": "fails",
-    "stuck": "fails",
-}  # fmt: skip
-"""The words of 1.1.0."""
+SCHEMA = "stabkit-baseline/3"
+ANEW = "--update-baseline writes it"
+LARGEST = 1_000_000
+"""Bytes: a baseline has a page."""
 REPORTED_LINKS = {
     "gradient": "gradient ratio",
     "scores": "information in the logits",
@@ -63,6 +61,8 @@ class RateBaseline:
 class Baseline:
     """What a probe said, and of what."""
 
+    stabkit: str
+    """The version that wrote it."""
     factory: str
     depths: tuple[int | None, ...]
     seeds: tuple[int, ...]
@@ -76,6 +76,7 @@ class Baseline:
 def of(judged: Judged, factory: str, depths: Sequence[int | None], seeds: Sequence[int], steps: int) -> Baseline:
     """Of what was judged now."""
     return Baseline(
+        stabkit=__version__,
         factory=factory,
         depths=tuple(depths),
         seeds=tuple(seeds),
@@ -105,29 +106,71 @@ def _apart(probabilities: Sequence[float | None]) -> float:
     return max(known) - min(known) if known else 0.0
 
 
-def read(path: Path) -> Baseline:
-    """A file's; raises UsageError that names what is wrong with it and how to write it."""
+def parse(option: str, text: str) -> Baseline:
+    """Of a file's text, every type and range checked; raises UsageError that names what is wrong."""
     try:
-        body = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise UsageError(f"--baseline {path}: there is no such file; --update-baseline writes it") from None
-    except (OSError, ValueError) as error:
-        raise UsageError(f"--baseline {path} cannot be read ({error}); --update-baseline writes it") from error
-    try:
-        if (schema := body.pop("schema")) == BEFORE:
-            for rate in body["rates"]:
-                rate["verdict"] = OLDER.get(rate["verdict"], rate["verdict"])
-        elif schema != SCHEMA:
-            raise ValueError(SCHEMA)
-        return typed.read(Baseline, body)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise UsageError(f"--baseline {path} is not a baseline of this version; --update-baseline writes it") from error
+        body = json.loads(text, object_pairs_hook=_once, parse_constant=_refused)
+        if body.pop("schema", None) != SCHEMA:
+            raise ValueError(f"its schema is not {SCHEMA}")
+        found = typed.read(Baseline, body)
+        _check(found)
+        return found
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
+        why = " ".join(str(error).split())[:200]
+        raise UsageError(f"{option} is not a baseline of this version ({why}); {ANEW}") from error
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(body := dict(pairs)) < len(pairs):
+        raise ValueError("a name stands twice in it")
+    return body
+
+
+def _refused(constant: str) -> float:
+    raise ValueError(f"{constant} is no number of a baseline")
+
+
+def _check(found: Baseline) -> None:
+    """Raises ValueError where a value cannot have been written."""
+
+    def sound(holds: bool, name: str) -> None:
+        if not holds:
+            raise ValueError(f"{name} is out of range")
+
+    sound(0 < len(found.factory) <= 1000, "factory")
+    sound(0 < len(found.depths) <= MOST and all(d is None or 0 < d <= MOST for d in found.depths), "depths")
+    sound(0 < len(found.seeds) <= MOST and min(found.seeds) >= 0, "seeds")
+    sound(0 < found.steps <= MOST, "steps")
+    sound(0 < len(found.rates) == len({rate.lr for rate in found.rates}), "rates")
+    for rate in found.rates:
+        sound(rate.lr is None or 0 < rate.lr < math.inf, "lr")
+        sound(0 <= rate.rate < math.inf, "rate")
+        sound(rate.probability is None or 0 <= rate.probability <= 1, "probability")
+        sound(0 <= rate.apart <= 1, "apart")
+        sound(set(rate.failing) <= set(NAMES), "failing")
+        sound(set(rate.levels) <= set(REPORTED_LINKS), "levels")
+        sound(all(0 <= level < math.inf for level in rate.levels.values()), "levels")
+
+
+MOST = 1_000_000
+"""Of depths, seeds and updates."""
 
 
 def comparable(
-    before: Baseline, depths: Sequence[int | None], seeds: Sequence[int], steps: int, lrs: Sequence[float | None]
+    before: Baseline,
+    factory: str,
+    depths: Sequence[int | None],
+    seeds: Sequence[int],
+    steps: int,
+    lrs: Sequence[float | None],
 ) -> None:
     """Raises UsageError where a probe of these would be another than the baseline's."""
+    if before.stabkit != __version__:
+        raise UsageError(
+            f"the baseline was made by stabkit {before.stabkit[:20]}, this is {__version__}: --update-baseline once"
+        )
+    if _plain(before.factory) != _plain(factory):
+        raise UsageError(f"the baseline is of {before.factory[:200]}, not of {factory}: name its file, or another")
     asked = {"depths": tuple(depths), "seeds": tuple(seeds), "steps": steps}
     for name, is_ in asked.items():
         was = getattr(before, name)
@@ -140,6 +183,12 @@ def comparable(
     if missing := [lr for lr in lrs if lr not in known]:
         rates = ", ".join("the factory's own" if lr is None else scientific(lr, 6) for lr in missing)
         raise UsageError(f"the baseline has no rate {rates}: give the same --lr, or --update-baseline")
+
+
+def _plain(factory: str) -> str:
+    """`pack/model.py:made` is `pack.model:made`."""
+    module, _, name = factory.partition(":")
+    return f"{module.removesuffix('.py').removeprefix('./').replace('/', '.')}:{name}"
 
 
 def worse(before: Baseline, now: Baseline) -> list[str]:
