@@ -269,6 +269,7 @@ class WatchOptions(TypedDict, total=False):
     warn: bool
     start: bool | None
     writer: Any
+    anyway: bool
     page: bool
 
 

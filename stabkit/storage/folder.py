@@ -44,7 +44,7 @@ def load(path: Path, names: Mapping[str, int], version: int) -> tuple[Mapping[st
     """
     try:
         manifest = json.loads(read(path / "manifest.json", SMALL))
-        files, sums = Files(path, names), dict[str, str]()
+        files, sums = FolderFiles(path, names), dict[str, str]()
         for name in names:
             sums[name] = files.sum(name)
         if manifest != manifest_of(sums, manifest.get("algo_version")):
@@ -63,7 +63,7 @@ def load(path: Path, names: Mapping[str, int], version: int) -> tuple[Mapping[st
     return files, manifest["digest"]
 
 
-class Files(Mapping[str, bytes]):
+class FolderFiles(Mapping[str, bytes]):
     """The bytes of a folder's files; a large one is read when it is asked for, and summed piece by piece."""
 
     def __init__(self, path: Path, names: Mapping[str, int]) -> None:

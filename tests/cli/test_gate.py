@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import subprocess
@@ -13,9 +14,11 @@ import pytest
 import yaml
 
 from benchmarks import gate
+from stabkit.cli.commands import gate as gate_command
 from stabkit.errors import UsageError
 from stabkit.results.own import baseline
 from stabkit.results.own.baseline import Baseline, RateBaseline
+from stabkit.version import __version__
 from tests.commands import stabkit
 
 ROOT = Path(__file__).parents[2]
@@ -33,7 +36,7 @@ RATE = RateBaseline(
     failing=(),
     levels={"gradient": 1.0, "scores": 0.1},
 )
-GIVEN = Baseline(factory="m:f", depths=(2, 4), seeds=(0,), steps=16, rates=(RATE,))
+GIVEN = Baseline(stabkit=__version__, factory="m:f", depths=(2, 4), seeds=(0,), steps=16, rates=(RATE,))
 
 
 def changed(**changes: object) -> Baseline:
@@ -89,11 +92,22 @@ def test_what_failed_before_may_fail_again_and_a_lighter_verdict_is_no_news() ->
         (replace(GIVEN, seeds=(0, 1)), "--seeds 0, this probe with 0,1"),
         (replace(GIVEN, steps=2), "--steps 16, this probe with 2"),
         (changed(lr=1e-3), "no rate 1e-3"),
+        (replace(GIVEN, factory="other:f"), "is of m:f, not of other:f"),
     ],
 )
 def test_another_probe_is_no_comparison(other: Baseline, said: str) -> None:
     with pytest.raises(UsageError, match=re.escape(said)):
-        baseline.comparable(GIVEN, other.depths, other.seeds, other.steps, [rate.lr for rate in other.rates])
+        lrs = [rate.lr for rate in other.rates]
+        baseline.comparable(GIVEN, other.factory, other.depths, other.seeds, other.steps, lrs)
+
+
+def test_a_baseline_of_another_version_is_refused_and_of_the_same_file_by_another_name_is_not() -> None:
+    def compare(before: Baseline, factory: str) -> None:
+        baseline.comparable(before, factory, before.depths, before.seeds, before.steps, [None])
+
+    compare(replace(GIVEN, factory="pack.model:f"), "./pack/model.py:f")
+    with pytest.raises(UsageError, match="made by stabkit 0.9, this is"):
+        compare(replace(GIVEN, stabkit="0.9"), GIVEN.factory)
 
 
 def test_what_is_no_worse_is_said_with_both_numbers() -> None:
@@ -110,28 +124,54 @@ def test_what_is_no_worse_is_said_with_both_numbers() -> None:
         (("--baseline", "depth.json", "--seeds", "0,1"), "made with --seeds 0, this probe with 0,1"),
         (("--baseline", "depth.json", "--seeds", "0", "--lr", "1e-3"), "the baseline has no rate 1e-3"),
         (("--update-baseline",), "name the file"),
+        (("--update-baseline", "--baseline", "/proc/b.json"), "cannot write /proc/b.json"),
+        (("--update-baseline", "--baseline", "."), "is not a regular file"),
+        (("--baseline", "/dev/zero"), "not a regular file"),
     ],
 )
 def test_a_baseline_that_cannot_be_compared_is_refused_before_anything_is_probed(given, said, tmp_path) -> None:
     (tmp_path / "depth.json").write_text(json.dumps(GIVEN.to_json()))
-    done = stabkit("probe", "no_such_module:f", "--depths", "2,4", *given, cwd=tmp_path)
+    done = stabkit("probe", "m:f", "--depths", "2,4", *given, cwd=tmp_path)
     assert done.returncode == 2 and said in done.stderr and not (tmp_path / "probes").exists()
 
 
 def test_a_file_is_read_as_it_was_written_and_a_damaged_one_is_named(tmp_path: Path) -> None:
-    path = tmp_path / "depth.json"
-    path.write_text(json.dumps(GIVEN.to_json()))
-    assert baseline.read(path) == GIVEN
-    words = {"likely trains": "trains", "open": "undecided", "out of range": "undecided", "likely stuck": "fails"}
-    for older, word in words.items():  # of 1.1.0
-        path.write_text(json.dumps({**changed(verdict=older).to_json(), "schema": "stabkit-baseline/1"}))
-        assert baseline.read(path) == changed(verdict=word)
-    for text in ("", "{}", "[]", json.dumps({**GIVEN.to_json(), "schema": "x"}), '{"schema": 1}'):
-        path.write_text(text)
+    assert baseline.parse("b.json", json.dumps(GIVEN.to_json())) == GIVEN
+    for text in ("", "{}", "[]", json.dumps({**GIVEN.to_json(), "schema": "x"}), '{"schema": 1}', "[" * 100_000):
         with pytest.raises(UsageError, match="--update-baseline writes it"):
-            baseline.read(path)
-    with pytest.raises(UsageError, match="there is no such file"):
-        baseline.read(tmp_path / "none.json")
+            baseline.parse("b.json", text)
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"probability": math.nan}, "NaN"),
+        ({"probability": -1.0}, "probability"),
+        ({"apart": 5.0}, "apart"),
+        ({"rate": math.inf}, "Infinity"),
+        ({"levels": {"gradient": -1.0}}, "levels"),
+        ({"failing": ("nothing",)}, "failing"),
+    ],
+)
+def test_a_value_that_no_probe_can_have_written_disarms_no_gate(change: dict[str, object], why: str) -> None:
+    with pytest.raises(UsageError, match=why):
+        baseline.parse("b.json", json.dumps(changed(**change).to_json()))
+
+
+def test_the_action_passes_all_lines_of_its_arguments(tmp_path: Path) -> None:
+    run = next(step["run"] for step in ACTION["runs"]["steps"] if step["name"] == "probe")
+    (tmp_path / "stabkit").write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    (tmp_path / "stabkit").chmod(0o755)
+    values = {"FACTORY": "m:f", "DEPTHS": "2", "SEEDS": "0", "BASELINE": "", "ARGUMENTS": "--strict\n--lr 1e-3\n"}
+    there = {**os.environ, **values, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    done = subprocess.run(["bash", "-eo", "pipefail", "-c", run], env=there, capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout.split()[-3:] == ["--strict", "--lr", "1e-3"]
+
+
+def test_a_summary_that_cannot_be_written_is_a_note(monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", "/nonexistent/s.md")
+    gate_command._summarised("text")
+    assert "no step summary" in capsys.readouterr().err
 
 
 @pytest.mark.slow

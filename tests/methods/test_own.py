@@ -85,7 +85,12 @@ def test_the_standard_library_torch_numpy_and_stabkit_may_be_imported(tmp_path, 
 def test_what_cannot_be_read_is_one_line(tmp_path):
     (tmp_path / "latin.py").write_bytes(b"# \xe9")
     (tmp_path / "long.py").write_bytes(b"#" * 2_000_000)
-    for name, said in (("none.py", "No such file"), ("latin.py", "UTF-8"), ("long.py", "more than"), ("", "directory")):
+    for name, said in (
+        ("none.py", "No such file"),
+        ("latin.py", "UTF-8"),
+        ("long.py", "at most"),
+        ("", "directory"),
+    ):
         with pytest.raises(UsageError, match=said):
             own.read(tmp_path / name)
 

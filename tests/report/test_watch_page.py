@@ -136,10 +136,10 @@ def test_a_watch_that_ended_at_once_has_a_page(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         watch = stabkit.watch(model, optimizer, out=tmp_path, probe=tokens(0))
-        watch.loss("no number")
+        watch._stop("its disk is full")
         watch.close()
     done = command("report", "--store", str(tmp_path))
-    assert done.returncode == 0 and watch.ended.startswith("stopped: a loss must be a number")
+    assert done.returncode == 0 and watch.ended == "stopped: its disk is full"
     (own,) = (tmp_path / "reports").iterdir()
     assert "The watch ended before the training, after update 0" in own.read_text()
 

@@ -168,7 +168,7 @@ def test_an_export_to_a_closed_output_says_so(monkeypatch: pytest.MonkeyPatch) -
     ("text", "said"),
     [
         ("steps = 0x" + "f" * 8000, "must be a string, a number"),
-        ("a." * 50_000 + "b = 1", "larger than"),
+        ("a." * 50_000 + "b = 1", "at most 20000"),
         ("x = 1", "has an option"),
     ],
 )
@@ -176,5 +176,5 @@ def test_a_configuration_of_absurd_numbers_or_keys_is_refused_at_once(text: str,
     (tmp_path / "c.toml").write_text(text)
     with pytest.raises(UsageError, match=said):
         config.read(tmp_path / "c.toml", {"steps": "steps"})
-    with pytest.raises(UsageError, match="characters long"):
+    with pytest.raises(UsageError, match="File name too long"):
         config.read(Path("x" * 5000), {"steps": "steps"})

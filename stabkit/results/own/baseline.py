@@ -138,9 +138,12 @@ def _check(found: Baseline) -> None:
             raise ValueError(f"{name} is out of range")
 
     sound(0 < len(found.factory) <= 1000, "factory")
-    sound(0 < len(found.depths) <= MOST and all(d is None or 0 < d <= MOST for d in found.depths), "depths")
-    sound(0 < len(found.seeds) <= MOST and min(found.seeds) >= 0, "seeds")
-    sound(0 < found.steps <= MOST, "steps")
+    sound(
+        0 < len(found.depths) <= LARGEST_COUNT and all(d is None or 0 < d <= LARGEST_COUNT for d in found.depths),
+        "depths",
+    )
+    sound(0 < len(found.seeds) <= LARGEST_COUNT and min(found.seeds) >= 0, "seeds")
+    sound(0 < found.steps <= LARGEST_COUNT, "steps")
     sound(0 < len(found.rates) == len({rate.lr for rate in found.rates}), "rates")
     for rate in found.rates:
         sound(rate.lr is None or 0 < rate.lr < math.inf, "lr")
@@ -152,7 +155,7 @@ def _check(found: Baseline) -> None:
         sound(all(0 <= level < math.inf for level in rate.levels.values()), "levels")
 
 
-MOST = 1_000_000
+LARGEST_COUNT = 1_000_000
 """Of depths, seeds and updates."""
 
 
