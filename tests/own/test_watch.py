@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import math
 import os
@@ -279,13 +280,12 @@ def test_a_forward_that_is_written_otherwise_is_found_again(tmp_path):
 
 
 def test_a_watch_that_fails_says_so_once_and_training_goes_on(tmp_path):
-    model = Fickle()
+    model, turns = Fickle(), itertools.cycle([False, True])
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     with pytest.warns(StabilityWarning) as seen:
         watch = stabkit.watch(model, optimizer, out=tmp_path)
         for step in range(4):
             if step == 2:  # in no reading as in the one before
-                turns = itertools.cycle([False, True])
                 model.register_forward_pre_hook(lambda own, batch: setattr(own, "odd", next(turns)))
             optimizer.zero_grad(), loss_of(model, tokens(step)).backward(), optimizer.step()
         watch.close()
