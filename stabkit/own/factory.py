@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from stabkit.errors import UsageError
+from stabkit.words import plain
 
 
 def function(option: str, text: str) -> Callable[..., Any]:
@@ -38,7 +39,7 @@ def function(option: str, text: str) -> Callable[..., Any]:
         raise UsageError(f"{option}: importing {module} raised {one_line(error)}") from error
     attribute = getattr(imported, name, None)
     if attribute is None:
-        near = difflib.get_close_matches(name, vars(imported), 1)
+        near = difflib.get_close_matches(name, dir(imported), 1)
         raise UsageError(f"{option}: {module} has no {name!r}" + "".join(f"; is it {one!r}?" for one in near))
     if not callable(attribute):
         raise UsageError(f"{option}: {text} is not a function")
@@ -97,4 +98,4 @@ def one_line(error: BaseException) -> str:
     except Exception:  # its own __str__ raises
         words = "(it has no message)"
     short = words if len(words) <= 300 else words[:300].rsplit(" ", 1)[0] + " …"
-    return f"{type(error).__name__}: {short.encode(errors='backslashreplace').decode()}"
+    return plain(f"{type(error).__name__}: {short}")

@@ -76,9 +76,19 @@ def theirs(job: Job) -> bool:
 
 
 def load(job: Job) -> None:
-    """Import what jobs of a user's factory need, with its module, whatever that does."""
+    """Import what jobs of a user's factory need; torch imports a second's worth at an optimiser's first step."""
     if job["kind"] in OF_FACTORIES:
-        from stabkit.own import trial  # noqa: F401  # as the worker will
+        import torch._dynamo  # noqa: F401
+
+        from stabkit.own import trial  # noqa: F401
+        from stabkit.own.probe import followed
+
+        followed.sources()  # where two thousand modules lie is looked up once
+
+
+def load_theirs(job: Job) -> None:
+    """Import a user's module, whatever that does."""
+    if job["kind"] in OF_FACTORIES:
         from stabkit.own.probe import job as own
 
         own.load(job)

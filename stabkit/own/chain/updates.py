@@ -53,7 +53,10 @@ def rate(optimizers: Sequence[torch.optim.Optimizer]) -> float:
 def group_rate(group: Mapping[str, Any]) -> float:
     """NaN where a group has none, or leaves it to its optimiser (None)."""
     rate = group.get("lr")
-    return math.nan if rate is None else float(rate)
+    try:
+        return math.nan if rate is None else float(rate)
+    except (TypeError, ValueError):
+        raise UsageError(f"the rate of an optimizer must be a number, not {repr(rate)[:60]}") from None
 
 
 def rates(optimizers: Sequence[torch.optim.Optimizer]) -> str:

@@ -167,6 +167,10 @@ def model_and_loss(given: Any, name: str) -> tuple[nn.Module, Callable[[nn.Modul
 def fits(factory: Callable[..., Any], name: str, depth: int | None, width: int | None = None) -> None:
     """Whether the factory takes a depth, or a depth and a width, where they are asked for; raises UsageError."""
     free = needed(factory)
+    if by_name := [own for own in free if _by_name(factory, own)]:
+        raise UsageError(
+            f"{name} takes {by_name[0]!r} by name alone; give it a default, or let it be a plain parameter"
+        )
     if width is not None and (depth is None or not _takes(factory, 2) or len(free) > 2):
         raise UsageError(f"{name} must take a depth and a width: write it as factory(depth, width), and give --depths")
     if depth is not None and not free and not _takes(factory, 1):
@@ -175,6 +179,11 @@ def fits(factory: Callable[..., Any], name: str, depth: int | None, width: int |
         raise UsageError(f"{name} takes {free[0]!r}; give --depths 6,12,24,48")
     if depth is not None and width is None and len(free) > 1:
         raise UsageError(f"{name} takes more than a depth ({', '.join(free)}); give the others defaults")
+
+
+def _by_name(factory: Callable[..., Any], parameter: str) -> bool:
+    kind = inspect.signature(factory).parameters[parameter].kind
+    return kind is inspect.Parameter.KEYWORD_ONLY
 
 
 def _takes(factory: Callable[..., Any], count: int) -> bool:

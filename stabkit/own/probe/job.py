@@ -75,7 +75,8 @@ def _probed(
     begin: float,
 ) -> dict[str, Any]:
     at = job["depth"], job["seed"], job["lr"], job["warmup"], job["width"]
-    as_is = make(function, job["factory"], *at)
+    with unforked():  # the loss was asked for, too
+        as_is = make(function, job["factory"], *at)
     start = followed.weights(as_is.model)
     made = changed(as_is, job["change"]) if job["change"] else as_is
     if made is None:
@@ -136,14 +137,11 @@ def goes_on(train: str, cell: ModelCell) -> bool:
 
 
 def load(job: Job) -> None:
-    """Import the factory's module, as the job will find it; before it what torch imports at an optimiser's first step,
-    which takes a second."""
-    import torch._dynamo  # noqa: F401
-
+    """Import the factory's module, as the job will find it."""
     followed.listen()
     with aside(job["here"]):
+        seeded(0)  # what is drawn on import is drawn alike in every worker
         factory.function(FACTORY, job["factory"])
-    followed.sources()  # where two thousand modules lie is looked up once
 
 
 def answered(job: Job, log: Path, work: Callable[[Callable[..., Any]], dict[str, Any]]) -> tuple[str, str]:
@@ -153,6 +151,7 @@ def answered(job: Job, log: Path, work: Callable[[Callable[..., Any]], dict[str,
     followed.listen()
     with aside(job["here"]) as printed:
         with unforked():
+            seeded(0)
             function = factory.function(FACTORY, job["factory"])
         fits(function, job["factory"], job["depth"], job.get("width"))
         try:

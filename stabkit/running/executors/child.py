@@ -36,8 +36,10 @@ from stabkit.storage.locks import Locked
 
 LONGEST = 2_000
 """Characters of a reason."""
-ANSWERED, UNSAFE = 86, 87
-"""Exit codes of forked processes: that of a job which was answered; that of one which others cannot be forked from."""
+ANSWERED, OTHER = 86, 87
+"""Exit codes of forked processes: of a job that was answered; of one from which a job cannot be forked."""
+SERVING = b"\n"
+"""What a process with the user's module says first."""
 
 Send = Callable[[str, Any], None]
 
@@ -60,7 +62,7 @@ def serve(jobs: int, alive: int) -> None:
     send("starting", None)
     work.prepare()
     send("ready", None)
-    following, loaded = False, False
+    following, loaded, before = False, False, -1
     with channel.makefile("rb") as file:
         for job in map(loads, file):
             if not work.theirs(job):
@@ -70,9 +72,13 @@ def serve(jobs: int, alive: int) -> None:
                 _do(job, send)
                 continue
             if not loaded:
-                loaded = True
-                if _fork_loaded(job):  # from here on this process is another, into which the user's module is loaded
-                    following = False
+                work.load(job)
+                loaded, own = True, job.get("factory")
+                job, before = _fork_loaded(job)  # this process may be another now, into which their module is loaded
+                following = following and before < 0
+            elif before >= 0 and job.get("factory") != own:
+                os.write(before, dumps(job).encode())
+                os._exit(OTHER)
             _alone(job, channel, alive)
 
 
@@ -132,31 +138,31 @@ def _alone(job: Job, channel: socket.socket, alive: int) -> None:
         _sender(channel)("ended", exit_reason(code))
 
 
-def _fork_loaded(job: Job) -> bool:
-    """Go on in a fork into which the user's module is loaded (True), while this process waits for its end; or in this
-    one, where what the module does on import lets nobody be forked after it: threads, a GPU, or that it fails."""
+def _fork_loaded(job: Job) -> tuple[Job, int]:
+    """(The job to go on with, where jobs go back to.) A fork goes on, into which the user's module is loaded, and this
+    process waits for its end; or this one does (-1): where what the module does on import lets nobody be forked after
+    it (threads, a GPU, that it fails), or with a job of another factory, which the fork gives back."""
     ours, theirs = os.pipe()
     pid = os.fork()
     if not pid:
         try:
-            work.load(job)
+            work.load_theirs(job)
         except BaseException:
-            os._exit(UNSAFE)
+            os._exit(OTHER)
         if not _single():
-            os._exit(UNSAFE)
-        os.write(theirs, b"1")
-        os.close(theirs)
+            os._exit(OTHER)
         os.close(ours)
-        return True
+        os.write(theirs, SERVING)
+        return job, theirs
     os.close(theirs)
     before = signal.signal(signal.SIGTERM, signal.SIG_IGN)  # its group is told to end, and this waits for it
-    serving = os.read(ours, 1)
-    os.close(ours)
+    with open(ours, "rb") as file:
+        back = file.read()
     code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    if serving:
+    if back == SERVING:
         os._exit(max(code, 0))
     signal.signal(signal.SIGTERM, before)
-    return False
+    return loads(back.removeprefix(SERVING)) if back else job, -1
 
 
 def _single() -> bool:
@@ -175,7 +181,8 @@ def exit_reason(code: int) -> str:
     if code >= 0:
         return f"the worker exited with code {code}"
     hint = ", as when memory runs out" if code == -signal.SIGKILL else ""
-    return f"the worker was ended by {signal.Signals(-code).name}{hint}"
+    known = {number.value: number.name for number in signal.Signals}
+    return f"the worker was ended by {known.get(-code, f'signal {-code}')}{hint}"
 
 
 def _end(pid: int) -> NoReturn:

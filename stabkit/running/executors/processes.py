@@ -111,7 +111,7 @@ class Pool:
                                 worker.end()
                                 if not worker.ready:
                                     stillborn += SPAWN_DEATHS if kind == "timeout" else 1
-                                if stillborn >= SPAWN_DEATHS:
+                                if not worker.ready and stillborn >= SPAWN_DEATHS:
                                     if not pool:
                                         raise FailedRuns(f"no worker process can start here: {body}")
                                     most = len(pool)

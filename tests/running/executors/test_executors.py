@@ -50,6 +50,7 @@ for line in channel.makefile("rb"):
     send("event", {"id": job["id"], "step": 1})
     if job["spec"]["train"]["steps"] > 1000:
         time.sleep(600)
+    time.sleep(0.7 * (job["spec"]["train"]["steps"] > 500))
     send("done", "early")
 """
 """A worker that keeps the protocol and trains nothing: without torch it starts in a moment."""
@@ -92,6 +93,56 @@ def test_a_worker_that_cannot_start_is_an_error_and_no_storm(tmp_path, monkeypat
     monkeypatch.setenv("PYTHONHOME", str(tmp_path))  # no Python starts with it
     with pytest.raises(FailedRuns, match="no worker process can start"):
         list(processes(jobs(tmp_path, [tiny()]), nothing, ExecutorOptions()))
+
+
+HOLDS = """
+import os, time
+if os.path.exists({marker!r}):
+    {how}
+open({marker!r}, "w").close()
+"""
+"""What a worker that is not the first does before it is ready."""
+
+
+@pytest.fixture
+def second(tmp_path, monkeypatch):
+    """Has every worker but the first do something before it is ready."""
+
+    def starts(how):
+        program = HOLDS.format(marker=str(tmp_path / "first"), how=how) + STAND_IN
+        monkeypatch.setattr(executors.processes, "PROGRAM", f"exec({program!r})  # of executors")
+
+    return starts
+
+
+@pytest.mark.parametrize("how", ["time.sleep(600)", "os._exit(3)"])
+def test_a_worker_that_does_not_start_ends_nobody_at_work(second, how, tmp_path, monkeypatch):
+    second(how)
+    monkeypatch.setattr(executors.processes, "START_SECONDS", 1.5)
+    notes = []
+    work = jobs(tmp_path, [*(tiny(seed=n, steps=600) for n in range(1, 4)), tiny(steps=10_000)])
+    place = ExecutorOptions(workers=2, run_timeout=3.0)
+    answers = {job["spec"]["seed"]: answer for job, answer in processes(work, notes.append, place)}
+    assert [answers[n] for n in (1, 2, 3)] == ["early"] * 3 and answers[0].kind == "timeout"
+    assert any("a further worker does not start" in event.get("note", "") for event in notes) and not children()
+
+
+def test_a_slow_start_that_uses_time_is_waited_for_and_said(tmp_path, monkeypatch):
+    program = "import time\nend = time.process_time() + 3\nwhile time.process_time() < end: pass\n" + STAND_IN
+    monkeypatch.setattr(executors.processes, "PROGRAM", f"exec({program!r})  # of executors")
+    monkeypatch.setattr(executors.processes, "START_SECONDS", 1.0)
+    monkeypatch.setattr(executors.processes, "SLOW_SECONDS", 0.5)
+    notes = []
+    assert [a for _, a in processes(jobs(tmp_path, [tiny()]), notes.append, ExecutorOptions())] == ["early"]
+    assert sum("slow to start (load" in event.get("note", "") for event in notes) == 1
+
+
+def test_a_start_without_a_sign_of_life_ends_the_command_where_none_is_ready(tmp_path, monkeypatch):
+    monkeypatch.setattr(executors.processes, "PROGRAM", "import time; time.sleep(600)")
+    monkeypatch.setattr(executors.processes, "START_SECONDS", 1.0)
+    with pytest.raises(FailedRuns, match="no sign of life for 1 s"):
+        list(processes(jobs(tmp_path, [tiny()]), nothing, ExecutorOptions()))
+    assert not children()
 
 
 @pytest.mark.slow

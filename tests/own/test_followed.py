@@ -1,0 +1,126 @@
+"""What a cached cell follows from besides its name: files that were opened, what the model was called with."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+import torch
+
+from stabkit.own.probe import followed
+from stabkit.storage.probed import PROBE
+from stabkit.storage.shelf import Shelf
+from tests.own import probe_models
+from tests.own.probing import told
+
+OF_FILE = """
+import json, os
+import torch
+from tests.own import probe_models
+
+def of_data(depth):
+    model, _ = probe_models.pre_ln(depth)
+    def loss(model, step):
+        tokens = torch.load(os.environ["DATA"])[step]
+        return torch.nn.functional.cross_entropy(model(tokens).flatten(0, 1), tokens.flatten())
+    return model, loss
+
+def of_configuration(depth):
+    model, loss = probe_models.pre_ln(depth)
+    def late(model, step):
+        with open(os.environ["DATA"]) as file:
+            return loss(model, step) if step < 2 else loss(model, step) * json.load(file)["late"]
+    return model, late
+
+HELD = [None]
+
+def of_memory(depth):
+    model, _ = probe_models.pre_ln(depth)
+    def loss(model, step):
+        tokens = (torch.arange(24).view(4, 6) + step + (HELD[0] if step > 2 else 0)) % 11
+        return torch.nn.functional.cross_entropy(model(tokens).flatten(0, 1), tokens.flatten())
+    return model, loss
+"""
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    """Probes a factory of `OF_FILE` twice, something done between: whether the second was cached."""
+    (tmp_path / "own").mkdir()
+    monkeypatch.syspath_prepend(str(tmp_path / "own"))
+    name = f"of_file_{os.path.basename(tmp_path)}"
+    (tmp_path / "own" / f"{name}.py").write_text(OF_FILE)
+
+    def probe(which):
+        return told("", tmp_path / "out", 2, factory=f"{name}:{which}", steps=4)["reused"]
+
+    probe.module = name
+    return probe
+
+
+def data(path: Path, late: int) -> None:
+    generator = torch.Generator().manual_seed(0)
+    batches = [torch.randint(11, (4, 6), generator=generator) for _ in range(6)]
+    torch.save(batches[:2] + [(batch + late) % 11 for batch in batches[2:]], path)
+
+
+def test_batches_of_a_file_that_changed_are_probed_again(own, tmp_path, monkeypatch):
+    monkeypatch.setenv("DATA", str(tmp_path / "d.pt"))
+    data(tmp_path / "d.pt", 0)
+    assert not own("of_data") and own("of_data")
+    data(tmp_path / "d.pt", 1)
+    assert not own("of_data") and own("of_data")
+
+
+def test_a_configuration_that_moves_no_weight_and_no_first_loss_is_followed(own, tmp_path, monkeypatch):
+    monkeypatch.setenv("DATA", str(tmp_path / "c.json"))
+    for late in (1.0, 0.0):
+        (tmp_path / "c.json").write_text(json.dumps({"late": late}))
+        assert not own("of_configuration") and own("of_configuration")
+
+
+def test_later_batches_that_come_from_memory_are_followed(own):
+    import importlib
+
+    for late in (0, 1):
+        importlib.import_module(own.module).HELD[0] = late
+        assert not own("of_memory") and own("of_memory")
+
+
+def test_what_is_opened_is_noted_with_what_it_holds(tmp_path):
+    followed.listen()
+    followed.forget()
+    there, gone = tmp_path / "there", tmp_path / "gone"
+    there.write_text("a")
+    (tmp_path / "store").mkdir()
+    for path in (there, gone, tmp_path / "store" / "page"):
+        try:
+            open(path).close()
+        except FileNotFoundError:
+            pass
+    open(tmp_path / "written", "w").close()
+    found = followed.files(tmp_path / "store")
+    assert {Path(path).name: bool(held) for path, held in found.items() if str(tmp_path) in path} == {
+        "there": True,
+        "gone": False,
+    }
+    there.write_text("longer")
+    assert followed.files(tmp_path / "store") is None, "it has changed since it was read"
+    followed.forget()
+
+
+def test_a_folder_of_which_nothing_is_known_is_never_reused():
+    for stored in ({}, {"files": None, "steps": 1, "calls": ""}, {"files": {}, "steps": "x", "calls": ""}):
+        assert not followed.same(stored, None)
+
+
+def test_a_factory_that_gives_other_weights_at_a_second_call_is_said_to(tmp_path):
+    facts = {}
+    for name in ("pre_ln", "counting"):
+        folder = told(name, tmp_path, 2)["folder"]
+        facts[name] = Shelf(PROBE, tmp_path).load(folder).facts
+    assert any("other weights when it is called again" in note for note in facts["counting"].notes)
+    assert not any("called again" in note for note in facts["pre_ln"].notes)
+    assert probe_models.CALLS
