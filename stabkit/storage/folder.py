@@ -138,7 +138,9 @@ def _commit(target: Path, partial: Path, files: Mapping[str, bytes], version: in
 
 def to_json(value: Any) -> bytes:
     """A file's bytes: sorted, indented, no number that JSON does not have."""
-    return (json.dumps(jsonable(value), indent=1, sort_keys=True, allow_nan=False, ensure_ascii=False) + "\n").encode()
+    return (json.dumps(jsonable(value), indent=1, sort_keys=True, allow_nan=False, ensure_ascii=False) + "\n").encode(
+        errors="backslashreplace"  # a lone surrogate as JSON spells it
+    )
 
 
 def first_line(error: BaseException) -> str:

@@ -23,11 +23,13 @@ import signal
 import socket
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from json import dumps, loads
-from typing import Any, NoReturn
+from pathlib import Path
+from typing import Any
 
 from stabkit.errors import StabkitError, StoreError, UsageError
 from stabkit.running import work
@@ -36,6 +38,16 @@ from stabkit.storage.locks import Locked
 
 LONGEST = 2_000
 """Characters of a reason."""
+LONGEST_LINE = 1 << 20
+"""Bytes; a worker that sends more without ending the line is not one of ours any more."""
+ANSWERS = ("done", "locked", "failed", "refused", "storage")
+INVALID = "the worker sent an invalid message"
+LOOK = 0.2
+"""Seconds between two looks whether a process that says nothing is still there."""
+SET_CHILD_SUBREAPER = 36
+"""Of Linux's prctl."""
+EXIT = os._exit
+"""As it was before a user's code."""
 ANSWERED, OTHER = 86, 87
 """Exit codes of forked processes: of a job that was answered; of one from which a job cannot be forked."""
 SERVING = b"\n"
@@ -75,11 +87,12 @@ def serve(jobs: int, alive: int) -> None:
                 work.load(job)
                 loaded, own = True, job.get("factory")
                 job, before = _fork_loaded(job)  # this process may be another now, into which their module is loaded
-                following = following and before < 0
+                following, send = following and before < 0, _sender(channel)
+                _adopt()
             elif before >= 0 and job.get("factory") != own:
                 os.write(before, dumps(job).encode())
                 os._exit(OTHER)
-            _alone(job, channel, alive)
+            _alone(job, send, alive, channel.fileno(), *([before] if before >= 0 else []))
 
 
 def _sender(channel: socket.socket) -> Send:
@@ -111,31 +124,84 @@ def _do(job: Job, send: Send) -> None:
         send("failed", f"{type(error).__name__}: {error} ({where})"[:LONGEST])
 
 
-def _alone(job: Job, channel: socket.socket, alive: int) -> None:
-    """One job in a process of its own, which leads the group of those that it starts."""
-    ours, here = os.pipe()  # nothing is written: it ends with this process
+def _alone(job: Job, send: Send, alive: int, *ours: int) -> None:
+    """One job in a process of its own, which leads the group of those that it starts and has none of our descriptors:
+    what it says is looked at before it is passed on."""
+    mine, theirs = socket.socketpair()
     pid = os.fork()
     if not pid:
         with suppress(BaseException):
-            os.close(here)
+            for number in (mine.detach(), *ours):
+                os.close(number)
             os.setpgid(0, 0)
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
-            threading.Thread(target=_follow, args=(alive, ours), daemon=True).start()
-            _do(job, _sender(channel))
-            os._exit(ANSWERED)
-        os._exit(1)
+            threading.Thread(target=_follow, args=(alive, theirs.fileno()), daemon=True).start()
+            _do(job, _sender(theirs))
+            EXIT(ANSWERED)
+        EXIT(1)
+    theirs.close()
     with suppress(OSError):  # whichever of the two is first
         os.setpgid(pid, pid)
-    signal.signal(signal.SIGTERM, lambda *_: _end(pid))
-    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+    def ended(*seen: object) -> None:
+        with suppress(BaseException):
+            _end(pid)
+        EXIT(0)
+
+    before = signal.signal(signal.SIGTERM, ended)
+    answer = _relayed(mine, pid, send)
+    mine.close()
+    code = _end(pid)
+    signal.signal(signal.SIGTERM, before)
+    send(*(answer or ("ended", exit_reason(code))))
+
+
+def _relayed(mine: socket.socket, pid: int, send: Send) -> tuple[str, Any] | None:
+    """Pass on what a job's process tells on the way; returns its answer, None where it ended without one."""
+    buffer, mine_open = b"", True
+    while mine_open:
+        if select.select([mine], [], [], LOOK)[0]:
+            data = mine.recv(1 << 16)
+            mine_open, buffer = bool(data), buffer + data
+        elif os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
+            return None  # what it has started still holds the other end
+        *lines, buffer = buffer.split(b"\n")
+        for line in lines:
+            try:
+                kind, body = str((said := loads(line))["kind"]), said["body"]
+            except (ValueError, KeyError, TypeError, RecursionError):
+                kind, body = "ended", INVALID
+            if kind != "event":
+                return (kind, body) if kind in ANSWERS else ("ended", INVALID)
+            send(kind, body)
+        if len(buffer) > LONGEST_LINE:
+            return "ended", INVALID
+    for _ in range(10):
+        if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
+            return None
+        time.sleep(LOOK / 2)
+    return "ended", "the worker closed what it answers on"
+
+
+def _end(pid: int) -> int:
+    """End a process and what it has started, wherever that has gone; returns the process's exit code."""
     with suppress(OSError):
-        os.killpg(pid, signal.SIGKILL)  # what the user's code started and left
-    os.close(ours)
-    os.close(here)
-    if code != ANSWERED:
-        channel.sendall(b"\n")  # it may have died in the middle of a line
-        _sender(channel)("ended", exit_reason(code))
+        os.killpg(pid, signal.SIGKILL)
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    with suppress(OSError):
+        while left := Path(f"/proc/self/task/{os.getpid()}/children").read_text().split():
+            for orphan in map(int, left):
+                os.kill(orphan, signal.SIGKILL)
+                os.waitpid(orphan, 0)
+    return code
+
+
+def _adopt() -> None:
+    """On Linux: what a process that was started from here leaves behind becomes a child of this one."""
+    with suppress(Exception):
+        import ctypes
+
+        ctypes.CDLL(None).prctl(SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def _fork_loaded(job: Job) -> tuple[Job, int]:
@@ -185,15 +251,13 @@ def exit_reason(code: int) -> str:
     return f"the worker was ended by {known.get(-code, f'signal {-code}')}{hint}"
 
 
-def _end(pid: int) -> NoReturn:
-    with suppress(OSError):
-        os.killpg(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
-    os._exit(0)
-
-
 def _follow(*alive: int) -> None:
-    select.select(alive, [], [])  # returns when no one holds the other end of one
-    if len(alive) > 1:
-        os.killpg(0, signal.SIGKILL)
-    os._exit(111)
+    """End this process when no one holds the other end of one of these."""
+    files = [os.fstat(number) for number in alive]
+    with suppress(OSError, ValueError):  # a user's code has closed them
+        select.select(alive, [], [])
+        now = [os.fstat(number) for number in alive]
+        if [(file.st_dev, file.st_ino) for file in files] == [(file.st_dev, file.st_ino) for file in now]:
+            if len(alive) > 1:
+                os.killpg(0, signal.SIGKILL)
+            EXIT(111)

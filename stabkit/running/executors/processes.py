@@ -26,7 +26,7 @@ from typing import Any
 
 from stabkit.errors import FailedRuns, StoreError, UsageError
 from stabkit.running.executors.base import Answer, ExecutorOptions, Lost, LostKind, Tell
-from stabkit.running.executors.child import exit_reason
+from stabkit.running.executors.child import INVALID, LONGEST_LINE, exit_reason
 from stabkit.running.work import ENVIRONMENT, theirs
 from stabkit.storage.jobs import Job
 from stabkit.storage.locks import Busy
@@ -44,8 +44,6 @@ SLOW_SECONDS = 10.0
 """From then on a start is slow, and the user is told."""
 ENDING_SECONDS = 1.0
 """For a worker to end what it has started; then it is killed."""
-LONGEST_LINE = 1 << 20
-"""Bytes; a worker that sends more without ending the line is not one of ours any more."""
 
 
 def map(
@@ -210,12 +208,11 @@ class _Worker:
             data = b""
         *lines, self.buffer = (self.buffer + data).split(b"\n")
         try:
-            said = [json.loads(line) for line in lines if line]
-            messages = [(str(one["kind"]), one["body"]) for one in said]
+            messages = [(str(said["kind"]), said["body"]) for said in (json.loads(line) for line in lines)]
         except (ValueError, KeyError, TypeError):
-            return [("died", "the worker sent an invalid message")]
+            return [("died", INVALID)]
         if len(self.buffer) > LONGEST_LINE:
-            return [*messages, ("died", "the worker sent an invalid message")]
+            return [*messages, ("died", INVALID)]
         if any(kind not in ("event", "starting") for kind, _ in messages):
             self.deadline = float("inf")  # idle until it is given another
         return messages if data else [*messages, ("died", self.exit_reason())]
