@@ -77,6 +77,17 @@ class Table:
         kept = self.steps <= step
         return replace(self, steps=self.steps[kept], values=self.values[kept])
 
+    def aligned(self, sites: tuple[str, ...]) -> Table:
+        """With these sites in this order; NaN where one was not read."""
+        if sites == self.sites:
+            return self
+        where = {name: i for i, name in enumerate(self.sites)}
+        values = np.full((len(self.steps), len(sites)), np.nan)
+        for i, name in enumerate(sites):
+            if name in where:
+                values[:, i] = self.values[:, where[name]]
+        return replace(self, sites=sites, values=values)
+
     def row(self, step: int) -> dict[str, float] | None:
         """{site: value} at a step; None where it was not recorded."""
         where = np.flatnonzero(self.steps == step)
@@ -102,8 +113,11 @@ class Recorder:
         }
 
     def add(self, probe: str, step: int, sites: tuple[str, ...], values: list[float]) -> None:
-        """One reading of one probe: a value for each site."""
-        _, steps, rows = self._rows.setdefault(probe, (sites, [], []))
+        """One reading of one probe: a value for each site; those of its first reading count."""
+        known, steps, rows = self._rows.setdefault(probe, (sites, [], []))
+        if sites != known:
+            given = dict(zip(sites, values, strict=True))
+            values = [given.get(site, math.nan) for site in known]
         steps.append(step)
         rows.append(values)
 

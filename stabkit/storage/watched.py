@@ -39,13 +39,15 @@ FILES = {
 PART_NAME = re.compile(r"\d{6}")
 STOPPED = "stopped: "
 """How `ended` begins, in the files, of a watch that ended before its training."""
+LONGEST_NAME = 80
+"""Bytes."""
 STAMPED = 3
 """Parts of an id behind the name: date, time, and what tells two of one second apart."""
 
 
 def identity(name: str) -> str:
     """A folder's name that no other watch has: `gpt-20261125-095038-37c4`."""
-    plain = re.sub(r"[^\w.]+", "-", name).strip("-.")[:80] or "watch"
+    plain = re.sub(r"[^\w.]+", "-", name).strip("-.").encode()[:LONGEST_NAME].decode(errors="ignore") or "watch"
     return f"{plain}-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{secrets.token_hex(2)}"
 
 
@@ -188,7 +190,8 @@ def _joined(before: Watched | None, after: Watched) -> Watched:
 
 
 def _appended(before: Table, after: Table) -> Table:
-    if before.sites != after.sites or (len(before.steps) and len(after.steps) and after.steps[0] <= before.steps[-1]):
+    after = after.aligned(before.sites)
+    if len(before.steps) and len(after.steps) and after.steps[0] <= before.steps[-1]:
         raise ValueError("its parts are not consecutive")
     return Table(
         np.concatenate([before.steps, after.steps]), after.sites, np.concatenate([before.values, after.values])

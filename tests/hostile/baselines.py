@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from stabkit.results.own.baseline import Baseline, RateBaseline
+from stabkit.version import __version__
 
 # fmt: off
 FACTORY, DEPTHS, SEEDS, STEPS = "no_such_module:f", (2, 4), (0,), 16
@@ -21,7 +22,7 @@ _RATE = RateBaseline(
     lr=None, rate=1e-3, verdict="trains", probability=0.99, apart=0.01, failing=("update",),
     levels={"gradient": 1.5, "scores": 0.125},
 )
-GOOD = json.loads(json.dumps(Baseline(
+GOOD = json.loads(json.dumps(Baseline(stabkit=__version__, 
     factory=FACTORY, depths=DEPTHS, seeds=SEEDS, steps=STEPS, rates=(_RATE,)).to_json()))
 BAD_NOW = replace(_RATE, verdict="fails", probability=0.01, failing=("update", "gradient"))
 """What is worse than every baseline that can be read."""

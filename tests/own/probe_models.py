@@ -485,3 +485,15 @@ def checkpointed(depth):
 class Masked(nn.Module):
     def forward(self, tokens, attention_mask=None):
         return tokens
+
+
+CALLS: list[int] = []
+
+
+def counting(depth):
+    """Other weights at every call."""
+    CALLS.append(depth)
+    model, loss = pre_ln(depth)
+    with torch.no_grad():
+        model.head.weight.mul_(1 + 0.1 * len(CALLS))
+    return model, loss

@@ -23,7 +23,7 @@ from stabkit.own.chain.gradients import (
 from stabkit.own.chain.reader import Reader, masks
 from stabkit.own.chain.updates import parameter_ids
 from stabkit.own.sublayers import reading, run
-from stabkit.own.sublayers.memory import digest, full, raw
+from stabkit.own.sublayers.memory import digest
 from stabkit.own.watch.distributed import reshard, whole
 from stabkit.own.watch.inputs import WatchedBatch
 from stabkit.own.watch.still import described
@@ -99,10 +99,10 @@ class WatchedChain:
     def repeats(self) -> bool:
         """Whether two readings at the weights as they are end in equal bits; the model is as before afterwards."""
         try:
-            outputs = [full(self._states().output) for _ in range(2)]
+            first, second = (digest([states.output, states.logits]) for states in (self._states() for _ in range(2)))
         finally:
             reshard(self.model)
-        return raw(outputs[0]) == raw(outputs[1])
+        return first == second
 
     def activations(self, step: int) -> Mapping[str, Table]:
         """A row of every quantity of activations at the weights as they are; the model is as before afterwards. Raises

@@ -4,6 +4,7 @@ the model is read on is given, or a copy of the first that it is called with; lo
 from __future__ import annotations
 
 import copy
+import sys
 from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -170,11 +171,14 @@ class Losses:
 
     def give(self, step: int, value: Any) -> None:
         """Raises UsageError for what is no number, and where a later one was given."""
-        if isinstance(value, torch.Tensor) and value.numel() == 1:
+        own = isinstance(value, torch.Tensor)
+        if own and value.numel() == 1 and not value.is_complex():
             value = value.detach().clone()
-        elif not isinstance(value, (int, float)):
-            what = f"of shape {list(value.shape)}" if isinstance(value, torch.Tensor) else type(value).__name__
+        elif own or not isinstance(value, (int, float)):
+            what = f"{value.dtype} of shape {list(value.shape)}" if own else type(value).__name__
             raise UsageError(f"a loss must be a number or a one-element tensor, not {what}")
+        elif isinstance(value, int) and value.bit_length() > sys.float_info.max_exp:
+            raise UsageError("a loss must be a number, not one of hundreds of digits")
         if step < self._last or (step == self._last and step not in self._held):
             raise UsageError(f"the loss of update {step} came after that of update {self._last}")
         self._alone = self._alone + 1 if step == self._last else 0

@@ -12,6 +12,7 @@ import atexit
 import os
 import weakref
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -167,8 +168,15 @@ class Watch:
             self._end("closed")
         if not self._told and os.getpid() == self._pid:
             self._told = True
+            if self._recording is not None:  # its last records could not be written when it ended
+                self._last_try()
             for journal in (*self._earlier, self._journal):
-                journal.tell(self.page, self.ended)
+                try:
+                    journal.tell(self.page, self.ended)
+                except StabilityWarning:
+                    raise
+                except Exception as error:  # after the training, before what the user does with it
+                    say(f"{type(error).__name__}: {first_line(error)}; the records are in {journal.name}")
 
     def __enter__(self) -> Watch:
         return self
@@ -323,9 +331,13 @@ class Watch:
     def _end(self, how: str) -> None:
         self._let_go()
         self.ended = how
+        with suppress(RecursionError):  # `close` tries again, with more of the stack left
+            self._last_try()
+
+    def _last_try(self) -> None:
         try:
             self._flush()
-        except StabilityWarning:
+        except (StabilityWarning, RecursionError):
             raise
         except Exception as error:  # at the end as on the way
             say(f"the watch could not write its last records, training goes on: {type(error).__name__}: {error}")

@@ -21,7 +21,7 @@ from stabkit.results.forecast.logistic import WORDS, Word
 from stabkit.results.own.judged import Judged
 from stabkit.results.own.rules import NAMES
 from stabkit.version import __version__
-from stabkit.words import scientific
+from stabkit.words import plain, scientific
 
 SCHEMA = "stabkit-baseline/3"
 ANEW = "--update-baseline writes it"
@@ -116,8 +116,8 @@ def parse(option: str, text: str) -> Baseline:
         _check(found)
         return found
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
-        why = " ".join(str(error).split())[:200]
-        raise UsageError(f"{option} is not a baseline of this version ({why}); {ANEW}") from error
+        why = plain(" ".join(str(error).split())[:200])
+        raise UsageError(f"{option[:200]} is not a baseline of this version ({why}); {ANEW}") from error
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -169,11 +169,12 @@ def comparable(
 ) -> None:
     """Raises UsageError where a probe of these would be another than the baseline's."""
     if before.stabkit != __version__:
-        raise UsageError(
-            f"the baseline was made by stabkit {before.stabkit[:20]}, this is {__version__}: --update-baseline once"
-        )
+        theirs = plain(before.stabkit[:20])
+        raise UsageError(f"the baseline was made by stabkit {theirs}, this is {__version__}: --update-baseline once")
     if _plain(before.factory) != _plain(factory):
-        raise UsageError(f"the baseline is of {before.factory[:200]}, not of {factory}: name its file, or another")
+        raise UsageError(
+            f"the baseline is of {plain(before.factory[:200])}, not of {factory}: name its file, or another"
+        )
     asked = {"depths": tuple(depths), "seeds": tuple(seeds), "steps": steps}
     for name, is_ in asked.items():
         was = getattr(before, name)
