@@ -25,9 +25,8 @@ class NotRead(ValueError):
 @contextmanager
 def opened(path: Path | str, most: int) -> Iterator[BufferedReader]:
     """A regular file of at most `most` bytes; raises NotRead for others, OSError where there is none."""
-    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a FIFO must not hold us
-    with open(handle, "rb") as file:
-        status = os.fstat(handle)
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:  # a FIFO holds us
+        status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode):
             raise NotRead("not a regular file")
         if status.st_size > most:

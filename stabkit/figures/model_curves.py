@@ -376,7 +376,8 @@ def _update_title(watch: Watched) -> str:
     """Where the output is in the end, and the largest step of the weights."""
     frame = _frame(_update_lines(watch))
     moved, steps = (frame[frame["run"] == name]["value"].to_numpy() for name in (OUTPUT, WEIGHTS))
-    most = f", one update moves weights by up to {np.nanmax(steps):.2g} of their norm" if len(steps) else ""
+    known = steps[np.isfinite(steps)] if len(steps) else steps
+    most = f", one update moves weights by up to {np.max(known):.2g} of their norm" if len(known) else ""
     return f"Update: the output ends {moved[-1]:.2g} times its size away from the start{most}"
 
 

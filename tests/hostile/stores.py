@@ -51,7 +51,7 @@ def sound_probe() -> dict[str, bytes]:
 
 def sound_trial() -> dict[str, bytes]:
     numbers = {"depth": 2, "width": None, "lr": 1e-3, "seed": 0, "steps": 2, "made": 2, "start": 4.0, "loss": 3.0}
-    rest = {"losses": (4.0, 3.0), "frequencies": None, "fresh": True, "parameters": 7, "notes": (), "seconds": 1.0}
+    rest = {"losses": (4.0, 3.0), "frequencies": None, "fresh": True, "parameters": 7, "notes": ()}
     trial = ModelTrial(factory="g:gpt", model="GPT", optimizer="AdamW", **numbers, **rest)  # type: ignore[arg-type]
     return trials.to_files(trial, {})
 

@@ -87,7 +87,7 @@ def _left_out(errors: Sequence[StoreError], what: str) -> None:
         console.warn(f"left out a corrupt {what}: {error}")
 
 
-LINES = 8
+LINES = 100
 """Of corrupt folders."""
 
 

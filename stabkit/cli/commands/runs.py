@@ -10,6 +10,7 @@ from typing import Any, Literal, TypedDict
 
 from stabkit import spec
 from stabkit.cli import console
+from stabkit.cli.commands.lookup import LINES
 from stabkit.errors import StoreError
 from stabkit.options import stored
 from stabkit.report.json_document import (
@@ -79,6 +80,8 @@ class ShownWatchDocument(Document, WatchJson):
 RunsShowDocument = ShownRunDocument | ShownWatchDocument
 """`stabkit runs show`."""
 
+FOREIGN = "manifest.json: No such file"
+"""What is said of a folder that is none of ours."""
 State = Literal["sound", "old", "corrupt"]
 
 
@@ -192,8 +195,14 @@ def verify(store: Store, *, json: bool) -> None:
         }
         console.document(text(body))
     else:
-        for name, state in (row for rows in kinds.values() for row in rows):
-            console.say(f"{state['state']:8} {name}{'  ' + state['reason'] if state['reason'] else ''}")
+        for kind, rows in kinds.items():
+            foreign = [name for name, state in rows if FOREIGN in state["reason"]]
+            folded = frozenset(foreign) if len(foreign) > LINES else frozenset()
+            for name, state in rows:
+                if name not in folded:
+                    console.say(f"{state['state']:8} {name}{'  ' + state['reason'] if state['reason'] else ''}")
+            if folded:
+                console.say(f"corrupt  {len(folded):,} folders of {kind} have no manifest, the first: {foreign[0]}")
     counted = [
         (sum(state["state"] == "corrupt" for _, state in rows), len(rows), kind) for kind, rows in kinds.items() if rows
     ]
