@@ -83,7 +83,7 @@ def load(job: Job) -> None:
         from stabkit.own import trial  # noqa: F401
         from stabkit.own.probe import followed
 
-        followed.sources()  # where two thousand modules lie is looked up once
+        followed.warm()
 
 
 def load_theirs(job: Job) -> None:
@@ -92,6 +92,7 @@ def load_theirs(job: Job) -> None:
         from stabkit.own.probe import job as own
 
         own.load(job)
+        gc.freeze()  # what is never collected is never written to, and shared by all that is forked
 
 
 OF_FACTORIES = ("probe", "trial")

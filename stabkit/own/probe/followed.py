@@ -12,6 +12,7 @@ are listed, files that compiled code opens and closes again without Python's kno
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import stat
@@ -33,10 +34,12 @@ from stabkit.own.sublayers.memory import digest, raw
 
 OURS = Path(__file__).resolve().parents[2]
 """Where stabkit stands."""
-NOT_THEIRS = (OURS, *{Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib")})
+PYTHON = (*map(sysconfig.get_path, ("stdlib", "platstdlib")), *(f"{sys.base_prefix}/{part}" for part in ("bin", "lib")))
+NOT_THEIRS = (OURS, *{Path(folder).resolve() for folder in PYTHON})
 INSTALLED = {"site-packages", "dist-packages", "__pycache__"}
 """Folders' names."""
-SYSTEM = ("/proc/", "/sys/", "/dev/", "/usr/", "/lib", "/etc/")
+SYSTEM = ("/proc/", "/sys/", "/dev/", "/usr/lib/", "/usr/share/", "/lib/", "/lib64/", "/etc/")
+MOST_FILES = 5_000
 LARGE = 64_000_000
 END = 1_000_000
 """Bytes."""
@@ -81,23 +84,26 @@ def _state(path: str) -> tuple[int, ...]:
 
 def files(out: Path) -> dict[str, str] | None:
     """The files that have been opened since `listen`, or are mapped or open now, save for those of the store `out`;
-    None where one has changed since it was opened: what was read of it nobody knows."""
+    None where one has changed since it was opened, for what was read of it nobody knows, or where they are too many."""
     before = dict(_opened or {})
     paths = {*before, *_mapped()}
     mine = str(out.absolute()) + os.sep
     theirs = sorted(path for path in paths if _is_theirs(path) and not path.startswith(mine))
-    if any(before.get(path, now) != now for path in theirs for now in [_state(path)]):
+    if len(theirs) > MOST_FILES or any(before.get(path, now) != now for path in theirs for now in [_state(path)]):
         return None
     return sums(theirs)
 
 
 def _mapped() -> list[str]:
-    """Files that compiled code has opened and not let go of: memory that is mapped, descriptors."""
+    """Files that compiled code has opened and not let go of: memory that is mapped, descriptors that are only read."""
     found = []
     with suppress(OSError), open("/proc/self/maps", encoding="utf-8", errors="replace") as file:
         found += [line.split(None, 5)[5].rstrip("\n") for line in file if line.count("/")]
     with suppress(OSError):
-        found += [os.readlink(f"/proc/self/fd/{number}") for number in os.listdir("/proc/self/fd")]
+        for number in os.listdir("/proc/self/fd"):
+            with suppress(OSError):  # that of the list itself
+                if fcntl.fcntl(int(number), fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY:
+                    found.append(os.readlink(f"/proc/self/fd/{number}"))
     return [path for path in found if path.startswith("/") and not path.endswith(" (deleted)") and _state(path)]
 
 
@@ -119,6 +125,13 @@ def _sum(path: str) -> str:
             return hashed.hexdigest()
     except OSError:
         return ""
+
+
+def warm() -> None:
+    """Look up once, for all that is forked from this process, which of two thousand modules are the user's."""
+    sources()
+    for path in _mapped():
+        _is_theirs(path)
 
 
 @cache  # of two thousand modules, for each cell of a worker

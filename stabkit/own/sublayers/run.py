@@ -8,6 +8,7 @@ sentences.
 from __future__ import annotations
 
 import copy
+import operator
 import random
 import sys
 from collections.abc import Iterator, Mapping, Sequence, Set
@@ -94,8 +95,9 @@ def watched(module: nn.Module, inputs: Any, wanted: Set[int] = frozenset()) -> D
     """The graph of one forward pass. Mode, weights, buffers and random states are as before; raises what it raises."""
     call = Call.of(inputs)
     watch = DispatchTrace(module, (call.args, dict(call.kwargs)), wanted)
-    with _left(module), torch.no_grad(), _eager():
-        for part in module.modules():
+    parts = list(module.modules())
+    with _left(parts), torch.no_grad(), _eager():
+        for part in parts:
             part.training = False  # not `eval()`, which a layer may answer by merging its weights
         try:
             with watch:
@@ -207,16 +209,17 @@ def untouched(module: nn.Module) -> Iterator[None]:
     Of attributes what they name is put back, the contents of lists, dicts and sets, and the state of generators; not
     what lies deeper, nor what a hook keeps elsewhere.
     """
-    kept = [Attributes(part) for part in module.modules()]
+    parts = list(module.modules())
+    kept = [Attributes(part) for part in parts]
     before = [
         (part, name, buffer, _version(buffer), buffer.detach().clone())
-        for part in module.modules()
+        for part in parts
         for name, buffer in part._buffers.items()
         if buffer is not None
     ]
-    names = [(part, set(part._buffers)) for part in module.modules()]
+    names = [(part, set(part._buffers)) for part in parts]
     try:
-        with _left(module), _eager():
+        with _left(parts), _eager():
             yield
     finally:
         for attributes in kept:
@@ -236,22 +239,23 @@ class Attributes:
 
     def __init__(self, part: nn.Module) -> None:
         self.part, self.named = part, dict(part.__dict__)
-        plain = {name: value for name, value in self.named.items() if name not in BASE}
-        self.held = [(value, copy.copy(value)) for value in plain.values() if type(value) in (list, dict, set)]
-        self.chances = [(value, value.get_state()) for value in plain.values() if isinstance(value, torch.Generator)]
+        plain = [value for name, value in self.named.items() if name not in BASE]
+        self.held = [(value, copy.copy(value)) for value in plain if type(value) in (list, dict, set)]
+        self.chances = [(value, value.get_state()) for value in plain if isinstance(value, torch.Generator)]
         self.arrays = [
             (value.bit_generator, value.bit_generator.state)
-            for value in plain.values()
+            for value in plain
             if isinstance(value, np.random.Generator)
         ]
 
     def put_back(self) -> None:
         now = self.part.__dict__
-        for name in now.keys() - self.named.keys():
-            del now[name]
-        for name, value in self.named.items():
-            if now.get(name) is not value:
-                now[name] = value
+        if len(now) != len(self.named) or not all(map(operator.is_, now.values(), self.named.values())):
+            for name in now.keys() - self.named.keys():
+                del now[name]
+            for name, value in self.named.items():
+                if now.get(name) is not value:
+                    now[name] = value
         for value, old in self.held:
             if isinstance(value, list):
                 value[:] = old
@@ -299,9 +303,9 @@ def _widths(module: nn.Module) -> Sequence[int]:
 
 
 @contextmanager
-def _left(module: nn.Module) -> Iterator[None]:
+def _left(parts: Sequence[nn.Module]) -> Iterator[None]:
     """Mode and random states are as before afterwards."""
-    modes = [(part, part.training) for part in module.modules()]
+    modes = [(part, part.training) for part in parts]
     fast = torch.backends.mha.get_fastpath_enabled()
     python, arrays = random.getstate(), np.random.get_state()
     cuda: bool = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
