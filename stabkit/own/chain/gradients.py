@@ -96,11 +96,14 @@ def absent(squares: torch.Tensor, groups: Groups) -> frozenset[str]:
     return frozenset(name for name, part in zip(groups, parts, strict=True) if bool((part < 0).all()))
 
 
-def arrived(squares: torch.Tensor, groups: Groups) -> torch.Tensor:
+def sizes_of(groups: Groups) -> torch.Tensor:
+    """(parameters,) float64: how many numbers a matrix has; infinite of vectors."""
+    return torch.tensor([float(p.numel()) if p.dim() > 1 else math.inf for p in flat(groups)], dtype=torch.float64)
+
+
+def arrived(squares: torch.Tensor, groups: Groups, sizes: torch.Tensor) -> torch.Tensor:
     """(parameters,) whether a gradient came that is more than rounding, of their squares: in a matrix' root mean square
     above FAINT of the greatest in its sub-layer. What belongs to none is held against nothing."""
-    parameters = flat(groups)
-    sizes = torch.tensor([float(p.numel()) if p.dim() > 1 else math.inf for p in parameters], dtype=squares.dtype)
     mean, there = squares / sizes, squares > 0
     count = 0
     for name, own in groups.items():
@@ -196,7 +199,8 @@ def _squares(tensors: Iterable[torch.Tensor], mesh: Mesh, device: torch.device) 
     norms = torch._foreach_norm(reduced, 2, dtype=torch.float64)
     if mesh is not None:
         norms = tuple(norm * share for norm, (_, share) in zip(norms, parts, strict=True))
-    return torch.stack([norm.to(device) for norm in norms]) ** 2
+    alike = len({norm.device for norm in norms}) == 1
+    return torch.stack(norms if alike else [norm.to(device) for norm in norms]).to(device) ** 2
 
 
 def _here(part: Any, mesh: Mesh) -> tuple[torch.Tensor, float]:

@@ -39,6 +39,7 @@ from stabkit.own.chain.gradients import (
     gradient_squares,
     groups_of,
     mesh_of,
+    sizes_of,
     sublayers,
     summed,
 )
@@ -173,6 +174,7 @@ class _Training:
         """Of the parameters, whether a gradient ever arrived."""
         self.real = torch.zeros_like(self.reached)
         """… and more than rounding."""
+        self.sizes = sizes_of(self.groups)
         self.broke: Broke | None = None
         """The first number of the first phase that was lost."""
         self.rates: list[Rates] = []
@@ -257,7 +259,7 @@ class _Training:
             states = self._states(recorder, step)
         squares = summed(gradient_squares(flat(groups), mesh_of(groups)), mesh_of(groups)).cpu()
         self.reached |= ~(squares <= 0)
-        self.real |= arrived(squares, groups)
+        self.real |= arrived(squares, groups, self.sizes)
         recorder.add("gradient", step, tuple(groups), by_group(squares, groups).sqrt().tolist())
         if self.tell and not scores_only:
             self.tell(step, self._loss)

@@ -98,7 +98,8 @@ def watched(module: nn.Module, inputs: Any, wanted: Set[int] = frozenset()) -> D
     parts = list(module.modules())
     with _left(parts), torch.no_grad(), _eager():
         for part in parts:
-            part.training = False  # not `eval()`, which a layer may answer by merging its weights
+            # not `eval()`, which a layer may answer by merging its weights, nor a Module's own slow way to set
+            object.__setattr__(part, "training", False)
         try:
             with watch:
                 watch.returned = module(*call.args, **call.kwargs)
@@ -116,7 +117,7 @@ def returned(module: nn.Module, inputs: Any) -> Any:
     call = Call.of(inputs)
     with untouched(module), torch.no_grad():
         for part in module.modules():
-            part.training = False
+            object.__setattr__(part, "training", False)
         return module(*call.args, **call.kwargs)
 
 
@@ -316,7 +317,7 @@ def _left(parts: Sequence[nn.Module]) -> Iterator[None]:
         finally:
             torch.backends.mha.set_fastpath_enabled(fast)
             for part, training in modes:
-                part.training = training
+                object.__setattr__(part, "training", training)
             random.setstate(python)
             np.random.set_state(arrays)
 

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from stabkit.own.chain import updates
-from stabkit.own.chain.gradients import absent, arrived, by_group
+from stabkit.own.chain.gradients import absent, arrived, by_group, sizes_of
 from stabkit.own.first_look import first_look
 from stabkit.own.watch.chain import GradientReading, WatchedChain
 from stabkit.own.watch.inputs import Losses, WatchedBatch
@@ -202,7 +202,7 @@ class Recording:
                 moved,
                 chain.causes,
                 set(chain.unstepped),
-                arrived(gradients, chain.groups),
+                arrived(gradients, chain.groups, sizes_of(chain.groups)),
             )
 
     def facts(self, name: str, steps: int, notes: Sequence[str]) -> Facts:
