@@ -55,7 +55,7 @@ def main(arguments: list[str]) -> int:
         if not rest:
             rest = ["-n", "auto", "--dist", "worksteal"]
         elif "-m" not in rest:
-            rest = ["-m", "not long", *rest]
+            rest = ["-m", "not long and not hostile", *rest]
         return run([str(python), "-m", "pytest", *rest], cwd=HERE)
     if command == "docs":
         code = run([str(python), "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", "docs", SITE], cwd=HERE)

@@ -23,7 +23,7 @@ from stabkit.results.own.baseline import Baseline
 from tests.hostile.baselines import BAD_NOW, DEPTHS, FACTORY, GOOD, ROWS, SEEDS, Row
 from tests.hostile.mutants import generated
 
-pytestmark = [pytest.mark.slow]
+pytestmark = [pytest.mark.hostile]
 ROOT = Path(__file__).parents[2]
 ASKED = {"factory": FACTORY, "depths": ",".join(map(str, DEPTHS)), "seeds": ",".join(map(str, SEEDS))}
 SECONDS, MEGABYTES = 3.0, 400

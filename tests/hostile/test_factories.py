@@ -14,7 +14,7 @@ from tests.conftest import FULL
 from tests.hostile.factories import LINE, RESULT, ROWS, SAME, Row
 from tests.hostile.probing import DEPTHS, Probed, probed
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="needs Linux's /proc")]
+pytestmark = [pytest.mark.hostile, pytest.mark.skipif(sys.platform != "linux", reason="needs Linux's /proc")]
 PATIENCE = 8.0
 """Seconds for a row that hangs."""
 ORDERLY = [row for row in ROWS if row.expected == SAME]

@@ -18,7 +18,7 @@ from stabkit.own.watch.journal import StabilityWarning
 from stabkit.storage.watched import Watched, WatchShelf
 from tests.hostile.loops import ANY, CHANGE, ROWS, Row, Training
 
-pytestmark = [pytest.mark.slow]
+pytestmark = [pytest.mark.hostile]
 
 
 @dataclass(frozen=True, slots=True)

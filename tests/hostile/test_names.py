@@ -11,7 +11,7 @@ from tests.hostile.looking import commands, files, look, report
 from tests.hostile.stores import KINDS, NAMES, put
 from tests.hostile.values import odd_watches
 
-pytestmark = [pytest.mark.slow]
+pytestmark = [pytest.mark.hostile]
 
 
 @pytest.mark.parametrize("folder", KINDS)

@@ -10,7 +10,7 @@ import pytest
 from tests.hostile.looking import evaluated, look
 from tests.hostile.stores import ARCHIVES, KINDS, RUN, SAFETENSORS, SURFACE, Bomb, bombs, put
 
-pytestmark = [pytest.mark.slow]
+pytestmark = [pytest.mark.hostile]
 MOST = 200
 """Megabytes, the interpreter's among them."""
 CHECKPOINT = "Store(out).checkpoint(spec.from_json(text))"
