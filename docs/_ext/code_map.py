@@ -31,7 +31,15 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "what it says": ("claims", "figures"),
     "what is run": ("running", "surface", "own"),
     "what is measured and kept": ("training", "probes", "storage", "wording", "results"),
-    "what is trained": ("model", "kernels", "methods", "tasks", "spec", "streams | outside | version | words", "errors"),
+    "what is trained": (
+        "model",
+        "kernels",
+        "methods",
+        "tasks",
+        "spec",
+        "streams | outside | version | words",
+        "errors",
+    ),
 }
 """The columns of the picture; a room that is not there (any more, or yet) is left out."""
 WIDEST = 90

@@ -91,11 +91,15 @@ def load(model: Any, path: str) -> None:
     model.load_state_dict(held)
 
 
+LONGEST = 10_000
+"""Characters of a message that are looked at."""
+
+
 def one_line(error: BaseException) -> str:
     """An exception in one line, at most three hundred characters of it."""
     try:
-        words = " ".join(str(error).split())
+        words = plain(" ".join(str(error)[:LONGEST].split()))
     except Exception:  # its own __str__ raises
         words = "(it has no message)"
     short = words if len(words) <= 300 else words[:300].rsplit(" ", 1)[0] + " …"
-    return plain(f"{type(error).__name__}: {short}")
+    return f"{plain(type(error).__name__)}: {short}"
