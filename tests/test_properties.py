@@ -169,6 +169,7 @@ for line in channel.makefile("rb"):
 def test_p11_whatever_workers_do_every_job_is_answered_once_and_it_ends(script: list[str], workers: int) -> None:
     patch = pytest.MonkeyPatch()
     patch.setattr(processes, "PROGRAM", f"exec({STUB!r})")
+    patch.setattr(processes, "TOGETHER", False)
     try:
         jobs = [{"number": i, "how": how} for i, how in enumerate(script)]
         place = ExecutorOptions(workers=workers, run_timeout=0.7)

@@ -72,23 +72,28 @@ def prepare() -> None:
 
 def theirs(job: Job) -> bool:
     """Whether a user's code runs in a job: their factory, or files of methods and probes of their own."""
-    return job.get("kind") in OF_FACTORIES or bool(job.get("texts"))
+    return of_factory(job) or bool(job.get("texts"))
 
 
-def load(job: Job) -> None:
+def of_factory(job: Job) -> bool:
+    """Whether it is of a user's own model."""
+    return job.get("kind") in OF_FACTORIES
+
+
+def load() -> None:
     """Import what jobs of a user's factory need; torch imports a second's worth at an optimiser's first step."""
-    if job["kind"] in OF_FACTORIES:
-        import torch._dynamo  # noqa: F401
+    import torch._dynamo  # noqa: F401
 
-        from stabkit.own import trial  # noqa: F401
-        from stabkit.own.probe import followed
+    from stabkit.own import trial  # noqa: F401
+    from stabkit.own.probe import followed
 
-        followed.warm()
+    followed.warm()
+    gc.freeze()
 
 
 def load_theirs(job: Job) -> None:
     """Import a user's module, whatever that does."""
-    if job["kind"] in OF_FACTORIES:
+    if of_factory(job):
         from stabkit.own.probe import job as own
 
         own.load(job)

@@ -40,6 +40,7 @@ def test_a_run_that_hangs_is_tried_three_times_over_all_commands(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(processes, "PROGRAM", f"exec({HANGS!r})")
+    monkeypatch.setattr(processes, "TOGETHER", False)
     command = [
         "sweep",
         *LONG,

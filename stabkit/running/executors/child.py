@@ -8,7 +8,8 @@
 
 It is started by `processes.py` with two file descriptors: the socket that carries the lines, and the reading end of a
 pipe on which nothing is ever written. When the parent dies the pipe ends, and a thread that waits for that ends this
-process, in the middle of a run or not: what is committed is whole.
+process, in the middle of a run or not: what is committed is whole. With more sockets it is forked into a worker for
+each when it has imported torch, and says on the socket of one that has ended why it has.
 
 A job in which a user's code runs has a process of its own, forked from this one, in which no job has run: whatever that
 code changes ends with it, and so do the processes that it started. What costs seconds is done before the fork: torch is
@@ -57,23 +58,53 @@ Send = Callable[[str, Any], None]
 
 
 def start() -> None:
-    """The process's entry: the two descriptors are its arguments."""
-    serve(*(int(word) for word in sys.argv[1:3]))
-
-
-def serve(jobs: int, alive: int) -> None:
-    """Jobs until the socket ends."""
+    """The process's entry: its arguments are a socket, the pipe, `factory` where jobs will be of one, more sockets."""
+    first, alive, kind, *more = sys.argv[1:]
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent's to handle
     try:
         with open("/proc/self/oom_score_adj", "w") as file:
             file.write("1000")  # when memory runs out, a worker goes before the parent or the user's desktop
     except OSError:
         pass
-    channel = socket.socket(fileno=jobs)
-    send = _sender(channel)
-    send("starting", None)
+    channels = [socket.socket(fileno=int(number)) for number in (first, *more)]
+    for channel in channels:
+        _sender(channel)("starting", None)
     work.prepare()
-    send("ready", None)
+    if kind == "factory":
+        work.load()
+    if not more:
+        serve(channels[0], int(alive))
+    else:
+        _fork_workers(channels, int(alive))
+
+
+def _fork_workers(channels: list[socket.socket], alive: int) -> None:
+    """A worker for each of these, until all have ended."""
+    workers = dict[int, socket.socket]()
+    for channel in channels:
+        if not (pid := os.fork()):
+            try:
+                for other in channels:
+                    if other is not channel:
+                        other.close()
+                os.setpgid(0, 0)
+                serve(channel, alive)
+            finally:
+                os._exit(0)
+        with suppress(OSError):  # whichever of the two is first
+            os.setpgid(pid, pid)
+        workers[pid] = channel
+    while workers:
+        pid, status = os.wait()
+        with suppress(OSError):  # nobody listens any more
+            _sender(workers[pid])("died", exit_reason(os.waitstatus_to_exitcode(status)))
+        workers.pop(pid).close()
+
+
+def serve(channel: socket.socket, alive: int) -> None:
+    """Jobs until the socket ends."""
+    send = _sender(channel)
+    send("ready", os.getpid())
     following, loaded, before = False, False, -1
     with channel.makefile("rb") as file:
         for job in map(loads, file):
@@ -84,7 +115,6 @@ def serve(jobs: int, alive: int) -> None:
                 _do(job, send)
                 continue
             if not loaded:
-                work.load(job)
                 loaded, own = True, job.get("factory")
                 job, before = _fork_loaded(job)  # this process may be another now, into which their module is loaded
                 following, send = following and before < 0, _sender(channel)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import selectors
 import signal
 import socket
@@ -27,7 +28,7 @@ from typing import Any
 from stabkit.errors import FailedRuns, StoreError, UsageError
 from stabkit.running.executors.base import Answer, ExecutorOptions, Lost, LostKind, Tell
 from stabkit.running.executors.child import INVALID, LONGEST_LINE, exit_reason
-from stabkit.running.work import ENVIRONMENT, theirs
+from stabkit.running.work import ENVIRONMENT, of_factory, theirs
 from stabkit.storage.jobs import Job
 from stabkit.storage.locks import Busy
 
@@ -42,6 +43,8 @@ START_SECONDS = 300.0
 """A worker that is not ready and has neither said anything nor used processor time for so long never will be."""
 SLOW_SECONDS = 10.0
 """From then on a start is slow, and the user is told."""
+TOGETHER = sys.platform == "linux"
+"""Whether workers that start at once are forked from one process: elsewhere that is not safe after torch's import."""
 ENDING_SECONDS = 1.0
 """For a worker to end what it has started; then it is killed."""
 
@@ -83,8 +86,8 @@ class Pool:
                     worker.give(waiting.popleft(), self.where.run_timeout)
             try:
                 while (waiting or any(worker.job for worker in pool)) and wanted():
-                    while len(pool) < min(most, len(waiting) + sum(w.job is not None for w in pool)):
-                        worker = _Worker(START_SECONDS)
+                    lacking = min(most, len(waiting) + sum(w.job is not None for w in pool)) - len(pool)
+                    for worker in _started(lacking, any(of_factory(job) for job in waiting)):
                         pool.add(worker)
                         selector.register(worker.socket, selectors.EVENT_READ, worker)
                     heard = [key.data for key, _ in selector.select(timeout=_patience(pool))]
@@ -100,7 +103,7 @@ class Pool:
                             if kind == "starting":
                                 continue
                             if kind == "ready":
-                                worker.ready, stillborn = True, 0
+                                worker.ready, worker.pid, stillborn = True, body or worker.pid, 0
                             else:
                                 worker.job = None
                             if kind in ("died", "timeout") or kind == "failed" and not (job and theirs(job)):
@@ -147,18 +150,26 @@ def _patience(pool: set[_Worker]) -> float:
     return min([1.0, *(max(0.0, worker.deadline - time.monotonic()) for worker in pool)])
 
 
-class _Worker:
-    """One process, its socket, and the job it holds."""
+def _started(count: int, factory: bool) -> list[_Worker]:
+    """So many more workers; where it is safe to fork, in one process that imports torch once for all."""
+    each = [count] * (count > 0) if TOGETHER else [1] * count
+    return [worker for share in each for worker in _Start(share, factory).workers]
 
-    def __init__(self, start: float) -> None:
-        self.socket, theirs = socket.socketpair()
+
+class _Start:
+    """One process in which workers start, and the pipe by which they know that we live."""
+
+    def __init__(self, count: int, factory: bool) -> None:
+        pairs = [socket.socketpair() for _ in range(count)]
+        first, *more = (str(theirs.fileno()) for _, theirs in pairs)
         follow, self.alive = os.pipe()
         root = str(Path(__file__).resolve().parents[3])
         code = f"import sys; sys.path.insert(0, {root!r}); {PROGRAM}"
         try:
             self.process = subprocess.Popen(
-                [sys.executable, "-P", "-c", code, str(theirs.fileno()), str(follow)],  # -P: nothing from the directory
-                pass_fds=(theirs.fileno(), follow),
+                # -P: nothing from the directory
+                [sys.executable, "-P", "-c", code, first, str(follow), "factory" if factory else "runs", *more],
+                pass_fds=(*(theirs.fileno() for _, theirs in pairs), follow),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 cwd=os.path.sep,  # the directory that the command was started in may be gone
@@ -166,13 +177,38 @@ class _Worker:
                 process_group=0,  # a Ctrl-C of the terminal is the parent's alone
             )
         finally:
-            theirs.close()
+            for _, theirs in pairs:
+                theirs.close()
             os.close(follow)
-        self.job: Job | None = None
-        self.ready = self.slow = False
-        self.limit = start
         self.began = time.monotonic()
-        self.deadline = self.began + start
+        self.slow = False
+        self.workers = [_Worker(self, ours) for ours, _ in pairs]
+        self.left = len(self.workers)
+
+    def ended(self) -> None:
+        """One more of its workers is gone; after the last this process is."""
+        self.left -= 1
+        if not self.left:
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(ENDING_SECONDS)
+            with suppress(OSError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.kill()
+            self.process.wait()
+            os.close(self.alive)
+
+
+class _Worker:
+    """A worker's socket, and the job it holds."""
+
+    def __init__(self, start: _Start, channel: socket.socket) -> None:
+        self.start, self.socket = start, channel
+        self.pid = start.process.pid
+        """Until it says its own, that of the process in which it starts."""
+        self.job: Job | None = None
+        self.ready = self.gone = False
+        self.limit = START_SECONDS
+        self.deadline = start.began + self.limit
         self.used = 0
         self.buffer = b""
 
@@ -184,11 +220,11 @@ class _Worker:
         """While it is not ready: it is waited for as long as it uses time; of a slow one the user is told."""
         if self.ready:
             return
-        now, used = time.monotonic(), _ticks(self.process.pid)
+        now, used = time.monotonic(), _ticks(self.start.process.pid)
         if used > self.used:
             self.used, self.deadline = used, now + self.limit
-        if not self.slow and now - self.began > SLOW_SECONDS:
-            self.slow = True
+        if not self.start.slow and now - self.start.began > SLOW_SECONDS:
+            self.start.slow = True
             tell({"id": "", "note": f"a worker is slow to start (load {os.getloadavg()[0]:.0f}); it is waited for"})
 
     def give(self, job: Job, run_timeout: float | None) -> None:
@@ -215,7 +251,8 @@ class _Worker:
             return [*messages, ("died", INVALID)]
         if any(kind not in ("event", "starting") for kind, _ in messages):
             self.deadline = float("inf")  # idle until it is given another
-        return messages if data else [*messages, ("died", self.exit_reason())]
+        self.gone = any(kind == "died" for kind, _ in messages)
+        return messages if data or self.gone else [*messages, ("died", self.exit_reason())]
 
     def tardiness(self) -> str:
         if self.job is None:
@@ -225,7 +262,7 @@ class _Worker:
     def exit_reason(self) -> str:
         """What ended it, in words."""
         try:
-            code = self.process.wait(1.0)
+            code = self.start.process.wait(1.0)
         except subprocess.TimeoutExpired:
             return "the worker closed its socket"
         return exit_reason(code)
@@ -233,21 +270,21 @@ class _Worker:
     def stop(self) -> None:
         """Ask it to end, with what it has started."""
         with suppress(OSError):
-            os.killpg(self.process.pid, signal.SIGTERM)
+            if not self.gone:
+                os.killpg(self.pid, signal.SIGTERM)
 
     def end(self) -> None:
         """Gone, with all it held."""
         self.stop()
-        try:
-            self.process.wait(ENDING_SECONDS)
-        except subprocess.TimeoutExpired:
-            pass
+        deadline = time.monotonic() + ENDING_SECONDS
         with suppress(OSError):
-            os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.kill()
-        self.process.wait()
+            while not self.gone and (left := deadline - time.monotonic()) > 0:
+                if select.select([self.socket], [], [], left)[0]:
+                    self.gone = b'"died"' in (data := self.socket.recv(1 << 16)) or not data
+            if not self.gone:
+                os.killpg(self.pid, signal.SIGKILL)
         self.socket.close()
-        os.close(self.alive)
+        self.start.ended()
 
 
 def _ticks(pid: int) -> int:

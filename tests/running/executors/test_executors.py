@@ -32,6 +32,10 @@ def jobs(out, specs):
     ]
 
 
+def children_of(pid):
+    return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+
+
 def nothing(event):
     pass
 
@@ -61,6 +65,7 @@ def worker(request, monkeypatch):
     """What the parent does is the same with either."""
     if request.param == "a stand-in":
         monkeypatch.setattr(executors.processes, "PROGRAM", f"exec({STAND_IN!r})  # of executors")
+        monkeypatch.setattr(executors.processes, "TOGETHER", False)
 
 
 @pytest.mark.slow
@@ -111,6 +116,7 @@ def second(tmp_path, monkeypatch):
     def starts(how):
         program = HOLDS.format(marker=str(tmp_path / "first"), how=how) + STAND_IN
         monkeypatch.setattr(executors.processes, "PROGRAM", f"exec({program!r})  # of executors")
+        monkeypatch.setattr(executors.processes, "TOGETHER", False)
 
     return starts
 
@@ -130,6 +136,7 @@ def test_a_worker_that_does_not_start_ends_nobody_at_work(second, how, tmp_path,
 def test_a_slow_start_that_uses_time_is_waited_for_and_said(tmp_path, monkeypatch):
     program = "import time\nend = time.process_time() + 3\nwhile time.process_time() < end: pass\n" + STAND_IN
     monkeypatch.setattr(executors.processes, "PROGRAM", f"exec({program!r})  # of executors")
+    monkeypatch.setattr(executors.processes, "TOGETHER", False)
     monkeypatch.setattr(executors.processes, "START_SECONDS", 1.0)
     monkeypatch.setattr(executors.processes, "SLOW_SECONDS", 0.5)
     notes = []
@@ -139,6 +146,7 @@ def test_a_slow_start_that_uses_time_is_waited_for_and_said(tmp_path, monkeypatc
 
 def test_a_start_without_a_sign_of_life_ends_the_command_where_none_is_ready(tmp_path, monkeypatch):
     monkeypatch.setattr(executors.processes, "PROGRAM", "import time; time.sleep(600)")
+    monkeypatch.setattr(executors.processes, "TOGETHER", False)
     monkeypatch.setattr(executors.processes, "START_SECONDS", 1.0)
     with pytest.raises(FailedRuns, match="no sign of life for 1 s"):
         list(processes(jobs(tmp_path, [tiny()]), nothing, ExecutorOptions()))
@@ -191,6 +199,25 @@ def test_a_killed_worker_costs_only_the_job_it_held(tmp_path):
     answers = {job["spec"]["seed"]: answer for job, answer in processes(jobs(tmp_path, specs), tell, ExecutorOptions())}
     assert isinstance(answers[0], Lost) and answers[0].kind == "died" and "SIGKILL" in answers[0].reason
     assert [answers[1], answers[2]] == ["early", "early"]
+
+
+@pytest.mark.slow
+def test_workers_of_one_start_are_told_apart(tmp_path):
+    """One is killed: its job is lost, the other's is not, and nobody is left."""
+    killed, begun = [], set()
+
+    def tell(event):
+        begun.add(event["id"])
+        if len(begun) == 2 and not killed:
+            workers = [int(pid) for root in children() for pid in children_of(root)]
+            killed.extend(workers[:1])
+            os.kill(workers[0], signal.SIGKILL)
+
+    specs = [tiny(steps=3_000, seed=n) for n in range(2)]
+    answers = [answer for _, answer in processes(jobs(tmp_path, specs), tell, ExecutorOptions(workers=2))]
+    lost = [answer for answer in answers if isinstance(answer, Lost)]
+    assert killed and len(lost) == 1 and "SIGKILL" in lost[0].reason and lost[0].kind == "died"
+    assert len(answers) == 2 and not children()
 
 
 @pytest.mark.usefixtures("worker")
