@@ -378,6 +378,8 @@ def _update_title(watch: Watched) -> str:
     moved, steps = (frame[frame["run"] == name]["value"].to_numpy() for name in (OUTPUT, WEIGHTS))
     known = steps[np.isfinite(steps)] if len(steps) else steps
     most = f", one update moves weights by up to {np.max(known):.2g} of their norm" if len(known) else ""
+    if not len(moved):
+        return f"Update: the output was read once{most}"
     return f"Update: the output ends {moved[-1]:.2g} times its size away from the start{most}"
 
 
@@ -412,6 +414,8 @@ def _largest(frame: pd.DataFrame) -> str:
     steps, output = (frame[(frame["run"] == name) & np.isfinite(frame["value"])] for name in (WEIGHTS, OUTPUT))
     most = steps.loc[steps["value"].idxmax()] if len(steps) else None
     said = f"{short(float(most['value']))} at most, at update {most['x']:,}" if most is not None else "none was read"
+    if output.empty:
+        return f"{said}; the output was read once"
     return f"{said}; the output ends {short(float(output['value'].iloc[-1]))} times its size away from the start"
 
 
@@ -482,10 +486,11 @@ WATCHED: tuple[Picture[Watched], ...] = (
 
 
 def _frame(lines: Iterable[Line]) -> pd.DataFrame:
-    """One row a point; of a long line points that are a little more apart with every update."""
+    """One row a point; of a long line points that are a little more apart with every update. Of one reading there is no
+    line."""
     rows: list[dict[str, object]] = []
     for name, panel, steps, values in lines:
-        for i in thinned(steps):
+        for i in () if len(steps) < 2 else thinned(steps):
             rows.append({"run": name, "panel": panel, "x": int(steps[i]), "value": float(values[i])})
     return pd.DataFrame(rows, columns=list(WATCHED_COLUMNS))
 

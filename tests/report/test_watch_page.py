@@ -152,3 +152,19 @@ def test_a_name_that_begins_several_is_refused(tmp_path):
     done = command("runs", "rm", "mine", "--out", str(tmp_path))
     assert done.returncode == 2 and "matches 2 runs and watches" in done.stderr and len(WatchShelf(tmp_path).ids()) == 2
     assert command("runs", "rm", again.watch_id, "--out", str(tmp_path)).returncode == 0
+
+
+def test_of_one_reading_no_line_is_drawn_and_nothing_is_said_of_where_it_ends(tmp_path):
+    """A forward that is not repeatable is read once."""
+    torch.manual_seed(0)
+    model, own = models.Stack(2), torch.Generator().manual_seed(0)
+    model.register_forward_hook(lambda module, args, out: out + torch.rand(out.shape, generator=own))
+    optimizer = torch.optim.AdamW(model.parameters())
+    with pytest.warns(UserWarning, match="your forward draws from"):
+        watch = stabkit.watch(model, optimizer, out=tmp_path, probe=tokens(0))
+        for step in range(4):
+            optimizer.zero_grad(), loss_of(model, tokens(step)).backward(), optimizer.step()
+        watch.close()
+    text = page.render(WatchShelf(tmp_path).load(watch.id), "stabkit report")
+    assert "figure-watched_gradient" in text and "figure-watched_stream" not in text
+    assert "the output was read once" in text and "times its size away" not in text
