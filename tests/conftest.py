@@ -9,6 +9,7 @@ import json
 import os
 import pickle
 import shutil
+import signal
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
@@ -28,6 +29,9 @@ from stabkit.training import train
 from tests.commands import TINY, process
 
 torch.set_num_threads(1)
+for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    if signal.getsignal(number) is signal.SIG_IGN:  # of a run under nohup: what is ignored stays so in a command
+        signal.signal(number, usual)
 for variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):  # of processes that tests start: every core has a test already
     os.environ.setdefault(variable, "1")
 gc.set_threshold(100_000, 10, 10)  # as in a worker (`work.prepare`)
