@@ -132,7 +132,7 @@ def following(judged: Judged, factory: str) -> str:
     if ONE_BATCH in worst.forecast.axes:
         return "return (model, loss) from the factory, with a new batch at each step in loss(model, step); probe again"
     if worst.word == "undecided" and worst.decision.basis != "seen" and judged.trainable:
-        return f"stabkit probe {factory}{given}  # without --quick: it trains on until that decides"
+        return f"stabkit probe {factory}{given}  # it trains on until that decides"
     alike = len({own.decision.word for own in worst.depths}) == len(judged.verdicts) == 1 and judged.mendable
     if alike or (worst.word == "undecided" and len(judged.verdicts) == 1):
         return f"stabkit probe {factory}{given} --lr 1e-4,3e-4,1e-3  # does the rate break it, or the depth?"

@@ -16,7 +16,7 @@ from tests.own import probe_models
 from tests.own.probing import told
 
 OF_FILE = """
-import json, os
+import json, os, tempfile
 import torch
 from tests.own import probe_models
 
@@ -33,6 +33,18 @@ def of_configuration(depth):
         with open(os.environ["DATA"]) as file:
             return loss(model, step) if step < 2 else loss(model, step) * json.load(file)["late"]
     return model, late
+
+def of_scratch(depth):
+    model, loss = probe_models.pre_ln(depth)
+    kept = tempfile.NamedTemporaryFile(suffix=".pt")
+    torch.save(model.state_dict(), kept.name)
+    model.kept = [kept]
+    def logged(model, step):
+        with open(os.environ["DATA"], "a+") as log:
+            log.write(f"{step}\\n")
+        model.load_state_dict(torch.load(kept.name)) if step == 0 else None
+        return loss(model, step)
+    return model, logged
 
 HELD = [None]
 
@@ -54,7 +66,8 @@ def own(tmp_path, monkeypatch):
     (tmp_path / "own" / f"{name}.py").write_text(OF_FILE)
 
     def probe(which):
-        return told("", tmp_path / "out", 2, factory=f"{name}:{which}", steps=4)["reused"]
+        followed.forget()  # a worker is another process: what this one has written is not its own
+        return told("", tmp_path, 2, factory=f"{name}:{which}", steps=4)["reused"]  # the store is where they work
 
     probe.module = name
     return probe
@@ -81,6 +94,11 @@ def test_a_configuration_that_moves_no_weight_and_no_first_loss_is_followed(own,
         assert not own("of_configuration") and own("of_configuration")
 
 
+def test_a_log_and_what_a_factory_keeps_in_passing_hinder_no_reuse(own, tmp_path, monkeypatch):
+    monkeypatch.setenv("DATA", str(tmp_path / "log"))
+    assert not own("of_scratch") and own("of_scratch")
+
+
 def test_later_batches_that_come_from_memory_are_followed(own):
     import importlib
 
@@ -91,11 +109,11 @@ def test_later_batches_that_come_from_memory_are_followed(own):
 
 def test_what_is_opened_is_noted_with_what_it_holds(tmp_path):
     followed.listen()
-    followed.forget()
     there, gone = tmp_path / "there", tmp_path / "gone"
     there.write_text("a")
-    (tmp_path / "store").mkdir()
-    for path in (there, gone, tmp_path / "store" / "page"):
+    (tmp_path / "store" / "probes").mkdir(parents=True)
+    followed.forget()
+    for path in (there, gone, tmp_path / "store" / "probes" / "page"):
         try:
             open(path).close()
         except FileNotFoundError:

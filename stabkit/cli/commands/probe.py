@@ -24,7 +24,7 @@ from stabkit.wording import anatomy, links
 def probe(invocation: Invocation) -> None:
     """Probe, show, write the page; raises Unstable where a link fails, FailedRuns where a depth has no result."""
     file, screen = invocation.params.get("baseline"), Screen(quiet=invocation.flag("quiet"), command=again())
-    with Signals(screen.command), gate.annotated(invocation.params):
+    with Signals(screen.command.replace(" --fresh", "")), gate.annotated(invocation.params):
         before = gate.read(invocation.params, invocation.given)
         result = inspect.unwrap(api.probe)(ProbeOptions(**invocation.given), screen)
         page = result.page

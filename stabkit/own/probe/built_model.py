@@ -118,8 +118,10 @@ def make(
     notes += gains(model)
     if any(p.dtype in (torch.bfloat16, torch.float16) for p in trained):
         notes.append("weights in half precision: bfloat16 loses steps below 2⁻⁸ of a weight")
-    call, start = called(model, lambda model: objective.at(model, 0), name)
-    later = called(model, lambda model: objective.at(model, 1), name) if objective.fresh else (call, start)
+    call, start = called(model, lambda model: objective.at(model, 0), name, stepped=objective.fresh)
+    later = (call, start)
+    if objective.fresh:
+        later = called(model, lambda model: objective.at(model, 1), name, stepped=True)
     fresh = start != later[1] or _content(call) != _content(later[0])
     if not fresh:
         notes.append(ONE_BATCH)
@@ -246,7 +248,9 @@ def _own_optimizers(
     return [*notes, f"stepped by no optimizer given: {and_more(missing)}"] if missing else notes
 
 
-def called(model: nn.Module, loss: Callable[[nn.Module], Any], name: str) -> tuple[Call, float]:
+def called(
+    model: nn.Module, loss: Callable[[nn.Module], Any], name: str, *, stepped: bool = False
+) -> tuple[Call, float]:
     """(what the loss calls the model with, the loss), in eval mode; raises UsageError where one of them is no use."""
     calls: list[Call] = []
 
@@ -259,9 +263,11 @@ def called(model: nn.Module, loss: Callable[[nn.Module], Any], name: str) -> tup
     finally:
         handle.remove()
     if repr(values[0]) != repr(values[1]):
+        how = "let it follow from the step" if stepped else "write loss(model, step), or draw it once in the factory"
+        which = "loss(model, step)" if stepped else "loss(model)"
         raise UsageError(
-            f"{name}: loss(model) gives {values[0]:.6g} and then {values[1]:.6g} at the same weights; "
-            "its batch must be the same at the same step: write loss(model, step), or draw it once in the factory"
+            f"{name}: {which} gives {values[0]:.6g} and then {values[1]:.6g} at the same weights; its batch must be "
+            f"the same at the same step: {how}; of an iterator return (loss, batches)"
         )
     if not calls:
         raise UsageError(f"{name}: loss(model) never calls the model itself; call model(…), not one of its parts")

@@ -40,11 +40,15 @@ INSTALLED = {"site-packages", "dist-packages", "__pycache__"}
 """Folders' names."""
 SYSTEM = ("/proc/", "/sys/", "/dev/", "/usr/lib/", "/usr/share/", "/lib/", "/lib64/", "/etc/")
 MOST_FILES = 5_000
+FOLDERS = ("runs", "surfaces", "probes", "trials", "texts", "own", "reports")
+"""Of a store."""
 LARGE = 64_000_000
 END = 1_000_000
 """Bytes."""
 
 _opened: dict[str, tuple[int, ...]] | None = None
+_written: set[str] = set()
+"""What this process has written, or begun: a log, what it keeps in passing. What it reads of these is its own."""
 
 
 def listen() -> None:
@@ -57,6 +61,7 @@ def listen() -> None:
 
 def forget() -> None:
     """After a job: one that follows in this process opens its own."""
+    _written.clear()
     if _opened is not None:
         _opened.clear()
 
@@ -65,13 +70,14 @@ def _heard(event: str, arguments: tuple[Any, ...]) -> None:
     if event == "open" and _opened is not None:
         with suppress(Exception):  # it would be raised where the user's code opens
             path, _, flags = arguments
-            written = flags & (os.O_WRONLY | os.O_TRUNC)
-            if (
-                not isinstance(path, int)
-                and not written
-                and (name := os.path.abspath(os.fsdecode(path))) not in _opened
-            ):
-                _opened[name] = _state(name)
+            if isinstance(path, int):
+                return
+            name = os.path.abspath(os.fsdecode(path))
+            begun = flags & os.O_CREAT and not os.path.lexists(name)
+            if name not in _opened and (begun or flags & (os.O_WRONLY | os.O_TRUNC | os.O_APPEND)):
+                _written.add(name)
+            elif name not in _written:
+                _opened.setdefault(name, _state(name))
 
 
 def _state(path: str) -> tuple[int, ...]:
@@ -87,8 +93,8 @@ def files(out: Path) -> dict[str, str] | None:
     None where one has changed since it was opened, for what was read of it nobody knows, or where they are too many."""
     before = dict(_opened or {})
     paths = {*before, *_mapped()}
-    mine = str(out.absolute()) + os.sep
-    theirs = sorted(path for path in paths if _is_theirs(path) and not path.startswith(mine))
+    mine = tuple(f"{out.absolute() / folder}{os.sep}" for folder in FOLDERS)  # the store may be where they work
+    theirs = sorted(path for path in paths - _written if _is_theirs(path) and not path.startswith(mine))
     if len(theirs) > MOST_FILES or any(before.get(path, now) != now for path in theirs for now in [_state(path)]):
         return None
     return sums(theirs)

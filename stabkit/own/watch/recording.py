@@ -27,8 +27,8 @@ DENSE = 16
 MOST_ROWS = 4096
 TOGETHER = 64
 MOVES = (
-    "your forward draws from something that is not the model's to put back (a generator, a counter, a hook): two "
-    "readings at equal weights differ, so a reading changes your training"
+    "your forward draws from something that is not the model's to put back (a generator, a counter, a hook), or its "
+    "kernels are not deterministic: two readings at equal weights differ, so a reading may change your training"
 )
 
 

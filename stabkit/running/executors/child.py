@@ -96,8 +96,9 @@ def _fork_workers(channels: list[socket.socket], alive: int) -> None:
         workers[pid] = channel
     while workers:
         pid, status = os.wait()
+        reason = exit_reason(os.waitstatus_to_exitcode(status))
         with suppress(OSError):  # nobody listens any more
-            _sender(workers[pid])("died", exit_reason(os.waitstatus_to_exitcode(status)))
+            workers[pid].sendall(dumps({"kind": "died", "body": reason}).encode() + b"\n")
         workers.pop(pid).close()
 
 
@@ -131,7 +132,10 @@ def _sender(channel: socket.socket) -> Send:
     def send(kind: str, body: Any) -> None:
         if os.getpid() != process:
             os._exit(0)  # a user's code has forked in the middle of an update: one of us answers
-        channel.sendall(dumps({"kind": kind, "body": body}, allow_nan=False).encode() + b"\n")
+        try:
+            channel.sendall(dumps({"kind": kind, "body": body}, allow_nan=False).encode() + b"\n")
+        except OSError:  # nobody listens any more
+            EXIT(111)
 
     return send
 
