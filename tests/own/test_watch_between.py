@@ -117,8 +117,9 @@ def test_an_expert_that_no_token_chose_is_no_fault_and_all_of_them_are():
 
 @pytest.mark.parametrize("share", [1e-9, 1.0])
 def test_a_gradient_of_rounding_is_none(share):
-    from stabkit.own.chain.gradients import arrived
+    from stabkit.own.chain.gradients import arrived, sizes_of
 
     wide, weak = nn.Parameter(torch.zeros(4, 4)), nn.Parameter(torch.zeros(4, 2))
-    there = arrived(torch.tensor([1.0, share**2]), {"ffn": [wide, weak]})
+    pair = {"ffn": [wide, weak]}
+    there = arrived(torch.tensor([1.0, share**2]), pair, sizes_of(pair))
     assert there.tolist() == [True, share == 1.0]

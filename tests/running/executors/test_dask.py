@@ -26,7 +26,7 @@ pytest.importorskip("distributed")
 def test_the_cluster_returns_what_inline_returns_and_a_killed_worker_loses_nothing(
     cluster: Cluster, tmp_path: Path
 ) -> None:
-    specs = [tiny("post-ln", seed=seed, steps=60) for seed in range(4)]
+    specs = [tiny("post-ln", seed=seed, steps=300) for seed in range(4)]
     list(EXECUTORS["inline"](jobs(tmp_path / "inline", specs), nothing, ExecutorOptions()))
     events: list[object] = []
 
