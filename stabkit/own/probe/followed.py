@@ -47,6 +47,8 @@ END = 1_000_000
 """Bytes."""
 
 _opened: dict[str, tuple[int, ...]] | None = None
+_imported = False
+"""Whether what has been opened is what the user's module opened when it was imported."""
 _written: set[str] = set()
 """What this process has written, or begun: a log, what it keeps in passing. What it reads of these is its own."""
 
@@ -57,6 +59,19 @@ def listen() -> None:
     if _opened is None:
         _opened = {}
         sys.addaudithook(_heard)
+
+
+def begin() -> None:
+    """Listen, for a job or the import before it: what this process has opened for others is none of theirs."""
+    listen()
+    if not _imported:
+        forget()
+
+
+def imported() -> None:
+    """Jobs that are forked from here have opened what this process has."""
+    global _imported
+    _imported = True
 
 
 def forget() -> None:

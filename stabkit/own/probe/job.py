@@ -138,17 +138,18 @@ def goes_on(train: str, cell: ModelCell) -> bool:
 
 def load(job: Job) -> None:
     """Import the factory's module, as the job will find it."""
-    followed.listen()
+    followed.begin()
     with aside(job["here"]):
         seeded(0)  # what is drawn on import is drawn alike in every worker
         factory.function(FACTORY, job["factory"])
+    followed.imported()
 
 
 def answered(job: Job, log: Path, work: Callable[[Callable[..., Any]], dict[str, Any]]) -> tuple[str, str]:
     """(id, JSON) of a job: what `work` says of the factory's function, or {"failed": in one line, with the place in the
     user's file, "log": the whole traceback and all that was printed}. Raises UsageError for what would be as wrong at
     any size, Locked where another command is at it."""
-    followed.listen()
+    followed.begin()
     with aside(job["here"]) as printed:
         with unforked():
             seeded(0)
