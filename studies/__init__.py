@@ -1,6 +1,6 @@
 """Studies beside the package, not in its wheel: what only its maintainers rerun, some of it hours of training.
 
-    study.py      a study: what has no row is trained, in parts; ladder.py: a ladder of rates, tried one after another
+    study.py      a study: what has no row is trained, in parts; rungs.py: a ladder of rates, tried one after another
     rows.py       a run as a row of a committed CSV file; row_run.py: a row as a run again
     numbers.py    a number with its interval; markdown.py: the tables of pages in docs/
     forecast/     the corpus of the forecast, what is joined to it, its fit, its hold-outs and scores:

@@ -21,8 +21,8 @@ from stabkit.running.request import Request
 from stabkit.spec import RunSpec
 from stabkit.storage.folder import write_file
 from stabkit.storage.store import Store
-from studies import ladder
 from studies.rows import AXES, StudyRow, UnreadableRows, from_csv, row, to_csv
+from studies.rungs import best, next_outward, next_rung
 
 MINUTES = 6.0
 """What a part takes, about: as much is lost at most when the machine goes down."""
@@ -125,7 +125,7 @@ def next_rungs(specs: Sequence[RunSpec], stored: Mapping[str, StudyRow]) -> list
     for members in cells.values():
         rungs = {spec.train.lr: spec for spec in sorted(members, key=lambda spec: spec.train.lr)}
         rows = {rate: stored[spec.run_id] for rate, spec in rungs.items() if spec.run_id in stored}
-        rate = ladder.next_rung(tuple(rungs), {rate: row.trains for rate, row in rows.items()})
+        rate = next_rung(tuple(rungs), {rate: row.trains for rate, row in rows.items()})
         if rate is not None:
             wanted.append(rungs[rate])
     return wanted
@@ -142,10 +142,10 @@ def next_tried(specs: Sequence[RunSpec], stored: Mapping[str, StudyRow], first: 
         rungs = {spec.train.lr: spec for spec in members if spec.seed == seed}
         rows = {rate: stored[spec.run_id] for rate, spec in rungs.items() if spec.run_id in stored}
         losses, trains = ({rate: getattr(row, name) for rate, row in rows.items()} for name in ("equal_loss", "trains"))
-        rate = ladder.next_outward(tuple(sorted(rungs)), losses, trains, first)
+        rate = next_outward(tuple(sorted(rungs)), losses, trains, first)
         if rate is not None:
             wanted.append(rungs[rate])
-        elif found := ladder.best(tuple(sorted(rungs)), losses):
+        elif found := best(tuple(sorted(rungs)), losses):
             wanted += [spec for spec in members if spec.seed != seed and spec.train.lr == found.rate]
     return wanted
 

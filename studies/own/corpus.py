@@ -14,18 +14,22 @@ import json
 import math
 import multiprocessing
 import tempfile
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from stabkit.results.own.cell import ModelCell
 from stabkit.results.own.looks import Known
 from stabkit.results.own.measured import UPDATES, OwnMeasured
 from stabkit.storage.folder import write_file
-from studies.own.design import Case, cases
+from studies.own.design import Case, cases, drawn
+from studies.pool import in_turn
+
+if TYPE_CHECKING:
+    from studies.own.training import Trained
 
 CASE = ("number", "kind", "scheme", "width", "depth", "init", "activation", "norm", "tied", "bias", "task", "optimizer",
         "rate", "warmup", "seed")  # fmt: skip
@@ -72,9 +76,10 @@ class CorpusRow:
         return Known(p if "forecast" in key else None, level, reference, "guessed" in key)
 
 
-def read(path: Path, *, trained: bool = False) -> dict[int, CorpusRow]:
-    """{number: row} of a file; none where there is no file. Raises ValueError for a file of other columns, or a row
-    that is not of its case. `trained`: only what became of each case, of a file whose probes measured otherwise."""
+def read(path: Path, of: Callable[[int], Case] = drawn, *, trained: bool = False) -> dict[int, CorpusRow]:
+    """{number: row} of a file, `of` a design's cases; none where there is no file. Raises ValueError for other columns,
+    or a row that is not of its case. `trained`: only what became of each case, of a file whose probes measured
+    otherwise."""
     if not path.exists():
         return {}
     with path.open(newline="", encoding="utf-8") as file:
@@ -83,10 +88,9 @@ def read(path: Path, *, trained: bool = False) -> dict[int, CorpusRow]:
         if names[: len(CASE + ENDED)] != CASE + ENDED or (names != COLUMNS and not trained):
             raise ValueError(f"{path}: its columns are not those of the corpus")
         texts = list(lines)
-    by_number = {case.number: case for case in cases()}
     rows = {}
     for text in texts:
-        case = by_number[int(text["number"])]
+        case = of(int(text["number"]))
         if wrong := [name for name in CASE if text[name] != str(case.to_row()[name])]:
             raise ValueError(f"{path}: row {case.number} has another {wrong[0]} than its case")
         rows[case.number] = _row(case, text, measured=not trained)
@@ -147,32 +151,15 @@ def run(path: Path, data: Path, minutes: float, keep: Path | None, workers: int 
     """Train what has no row, as long as the minutes last."""
     rows = read(path)
     wanted = [case for case in cases() if case.number not in rows and case.number >= first]
-    wanted.sort(key=lambda case: case.slow)
-    begin = time.monotonic()
-    left = iter(wanted)
-    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
-        waiting: dict[Future[CorpusRow], Case] = {}
+    left = iter(sorted(wanted, key=lambda case: case.slow))
 
-        def more() -> Iterator[Case]:
-            while len(waiting) < workers and time.monotonic() - begin < 60 * minutes:
-                case = next(left, None)
-                if case is None:
-                    return
-                yield case
+    def done(case: Case, row: CorpusRow) -> str:
+        rows[case.number] = row
+        write(path, list(rows.values()))
+        return f"{len(rows)} rows, {case.name} {case.optimizer} {case.rate:g} {row.ends}"
 
-        while True:
-            for case in more():
-                waiting[pool.submit(measure, case, data, keep)] = case
-            if not waiting:
-                break
-            done, _ = wait(waiting, return_when=FIRST_COMPLETED)
-            for future in done:
-                case, row = waiting.pop(future), future.result()
-                rows[case.number] = row
-                write(path, list(rows.values()))
-                spent = time.monotonic() - begin
-                print(f"{len(rows)} rows, {spent / 60:.1f} min: {case.name} {case.optimizer} {case.rate:g} {row.ends}",
-                      flush=True)  # fmt: skip
+    work = partial(measure, data=data, keep=keep)
+    in_turn(lambda _: next(left, None), work, done, minutes=minutes, workers=workers)
 
 
 def replayed(rows: Sequence[CorpusRow], keep: Path) -> list[CorpusRow]:
@@ -186,18 +173,18 @@ def replayed(rows: Sequence[CorpusRow], keep: Path) -> list[CorpusRow]:
     return found
 
 
-def probed(case: Case, data: Path) -> tuple[OwnMeasured | None, str]:
+def probed(case: Case, data: Path, device: str = "cpu") -> tuple[OwnMeasured | None, str]:
     """(what a probe measures, why it has no result) of a case."""
     from stabkit.errors import UsageError
     from stabkit.results.own.measured import measured
 
     try:
-        return measured(probed_cell(case, data)), ""
+        return measured(probed_cell(case, data, device=device)), ""
     except UsageError as error:
         return None, str(error)
 
 
-def probed_cell(case: Case, data: Path, updates: int = UPDATES) -> ModelCell:
+def probed_cell(case: Case, data: Path, updates: int = UPDATES, device: str = "cpu") -> ModelCell:
     """What a probe of a case records, with its ramp after UPDATES; raises UsageError where it has no result."""
     import torch
 
@@ -206,7 +193,7 @@ def probed_cell(case: Case, data: Path, updates: int = UPDATES) -> ModelCell:
     from studies.own import training
 
     torch.set_num_threads(1)
-    made = make(training.factory(case, data), case.name, case.shape.depth, case.seed, 0.0)
+    made = make(training.factory(case, data, device), case.name, case.shape.depth, case.seed, 0.0)
     asked = {"factory": case.name, "depth": case.shape.depth, "lr": 0.0, "seed": case.seed, "steps": updates}
     return loop.cell(made, loop.record(made, updates, ramped=updates == UPDATES), **asked)
 
@@ -226,6 +213,14 @@ def measure(case: Case, data: Path, keep: Path | None) -> CorpusRow:
             return AlarmRecorder(Watch(model, own, out=keep / case.name if keep else aside, warn=False), alarms)
 
         ended = training.trained(case, data, reference, watching=watching)
+    return row(case, seen, refused, level, reference, ended, alarms)
+
+
+def row(
+    case: Case, seen: OwnMeasured | None, refused: str, level: float, reference: float, ended: Trained,
+    alarms: Mapping[str, int],
+) -> CorpusRow:  # fmt: skip
+    """Of what a probe measured and what became of the training."""
     return CorpusRow(
         case=case,
         measured=seen,

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from functools import cache
 from typing import Any
 
 from stabkit.streams import stream
@@ -125,3 +126,13 @@ def cases(count: int = CASES) -> Iterator[Case]:
             warmup=one(WARMUPS),
             seed=number % 5,
         )
+
+
+@cache
+def _numbered() -> dict[int, Case]:
+    return {case.number: case for case in cases()}
+
+
+def drawn(number: int) -> Case:
+    """The case of a number; raises KeyError."""
+    return _numbered()[number]

@@ -25,7 +25,7 @@ from studies.forecast.scores import Bin, auc, auc_interval, reliability
 from studies.own import looks
 from studies.own.corpus import CorpusRow
 from studies.own.fit import fitted, labels, part, probability, setting
-from studies.own.models import SCHEMES
+from studies.own.models import scheme_of
 
 
 def numbers(row: CorpusRow) -> CellNumbers | None:
@@ -34,7 +34,7 @@ def numbers(row: CorpusRow) -> CellNumbers | None:
     seen, case = row.measured, row.case
     if seen is None:
         return None
-    scheme = SCHEMES[case.shape.scheme]
+    scheme = scheme_of(case.shape)
     stack = StackNumbers(
         growth=seen.growth,
         room=seen.room,
@@ -216,7 +216,7 @@ def _of(row: CorpusRow, name: str) -> float:
 
 def norms(row: CorpusRow) -> str:
     """The kind of norm of a scheme: where norms stand."""
-    scheme = SCHEMES[row.case.shape.scheme]
+    scheme = scheme_of(row.case.shape)
     if scheme.early:
         return "mixed"
     if scheme.after:

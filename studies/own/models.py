@@ -17,8 +17,8 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-HEAD = 32
-"""Width of a head."""
+HEAD, BASE = 32, 64
+"""Width of a head, and the width that laws over width begin at."""
 PATCH = 8
 
 
@@ -46,6 +46,10 @@ class Scheme:
     """tanh(0.5·x) instead of norms."""
     embedding: float = 1.0
     """Times what is embedded."""
+    heads: bool = False
+    """Queries and keys are normalised, a head each (QK-norm)."""
+    over_width: bool = False
+    """μP's laws over width, from BASE on: scores times BASE/d, and Adam's rate of the blocks' matrices too."""
 
 
 def _root(n: float) -> Callable[[int, int], float]:
@@ -91,6 +95,11 @@ SCHEMES: dict[str, Scheme] = {
     "embedding-wide": Scheme(embedding=30.0, **PRE),
     "post-embedding-small": Scheme(after=True, embedding=0.02),
 }  # fmt: skip
+BEYOND = {
+    "qk-norm": Scheme(heads=True, **PRE),
+    "completep-width": Scheme(gamma=lambda place, n: 4.0 / n, over_width=True, **PRE),
+}
+"""Schemes of other studies: the corpus, whose design draws from all of SCHEMES, has none of them."""
 INITS = ("xavier", "normal-0.02", "gpt2", "torch", "orthogonal", "small", "kaiming")
 ACTIVATIONS = ("gelu", "relu", "swiglu")
 
@@ -124,13 +133,16 @@ Norm = Callable[[int], nn.Module]
 class Attention(nn.Module):
     """Of heads HEAD wide."""
 
-    def __init__(self, width: int, bias: bool, causal: bool, inner: nn.Module | None) -> None:
+    def __init__(self, width: int, bias: bool, causal: bool, inner: nn.Module | None, heads: Norm | None) -> None:
         super().__init__()
         self.query, self.key, self.value, self.out = (nn.Linear(width, width, bias=bias) for _ in range(4))
         self.inner, self.causal = inner, causal
+        self.norms = None if heads is None else nn.ModuleList([heads(HEAD), heads(HEAD)])
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         q, k, v = (y.unflatten(-1, (-1, HEAD)).transpose(1, 2) for y in (self.query(x), self.key(x), self.value(x)))
+        if self.norms is not None:
+            q, k = self.norms[0](q), self.norms[1](k)
         mixed = functional.scaled_dot_product_attention(q, k, v, is_causal=self.causal).transpose(1, 2).flatten(2)
         mixed = mixed if self.inner is None else self.inner(mixed)
         out: torch.Tensor = self.out(mixed)
@@ -207,14 +219,20 @@ class Shape:
     """Height and width of images of three channels."""
 
 
+def scheme_of(shape: Shape) -> Scheme:
+    """How its sub-layers are joined."""
+    return (SCHEMES | BEYOND)[shape.scheme]
+
+
 class Model(nn.Module):
     """A stack of `depth` blocks."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
-        scheme, width = SCHEMES[shape.scheme], shape.width
+        scheme, width = scheme_of(shape), shape.width
         norm: Norm = Tanh if scheme.dyt else RMSNorm if shape.norm == "rms" else nn.LayerNorm
         self.kind, self.times = shape.kind, scheme.embedding
+        self.out = BASE / width if scheme.over_width else 1.0
         self.vision = shape.kind in ("vision", "denoiser")
         if self.vision:
             self.patches = nn.Conv2d(3, width, PATCH, PATCH)
@@ -227,7 +245,8 @@ class Model(nn.Module):
         self.blocks = nn.ModuleList()
         for i in range(shape.depth):
             causal = shape.kind in ("decoder", "series")
-            attention = Attention(width, shape.bias, causal, inner(width) if inner else None)
+            heads = norm if scheme.heads else None
+            attention = Attention(width, shape.bias, causal, inner(width) if inner else None, heads)
             feed = FeedForward(width, shape.bias, shape.activation, inner)
             parts = (Join(f, scheme, 2 * i + j, shape.depth, width, norm) for j, f in enumerate((attention, feed)))
             self.blocks.append(nn.Sequential(*parts))
@@ -244,13 +263,13 @@ class Model(nn.Module):
             x = block(x)
         x = self.norm(x)
         scores: torch.Tensor = self.head(x.mean(1) if self.kind == "vision" else x)
-        return scores
+        return scores if self.out == 1.0 else self.out * scores
 
 
 @torch.no_grad()
 def draw(model: Model, shape: Shape) -> None:
     """θ_0 by `shape.init`, then the scheme's gain."""
-    gain = SCHEMES[shape.scheme].gain(shape.depth)
+    gain = scheme_of(shape).gain(shape.depth)
     for module in model.blocks.modules():
         if isinstance(module, nn.Linear):
             _matrix(module.weight, shape)

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch import nn
 from torch.optim.lr_scheduler import LambdaLR
 
 
@@ -26,18 +25,21 @@ class Lion(torch.optim.Optimizer):
                     m.mul_(0.99).add_(p.grad, alpha=0.01)
 
 
-def optimizers(model: nn.Module, name: str, rate: float) -> list[torch.optim.Optimizer]:
-    """What steps a model, without weight decay."""
+def optimizers(model: Any, name: str, rate: float) -> list[torch.optim.Optimizer]:
+    """What steps a model, without weight decay; Adam the blocks' matrices at `model.out` times the rate."""
     every = list(model.parameters())
+    blocks: Any = model.blocks
+    matrices = [p for p in blocks.parameters() if p.dim() == 2]
+    rest = [p for p in every if all(p is not matrix for matrix in matrices)]
+    if name == "adamw" and model.out != 1.0:
+        groups = [{"params": rest}, {"params": matrices, "lr": rate * float(model.out)}]
+        return [torch.optim.AdamW(groups, lr=rate, weight_decay=0.0)]
     if name == "adamw":
         return [torch.optim.AdamW(every, lr=rate, weight_decay=0.0)]
     if name == "sgd":
         return [torch.optim.SGD(every, lr=rate, momentum=0.9)]
     if name == "lion":
         return [Lion(every, lr=rate)]
-    blocks: Any = model.blocks
-    matrices = [p for p in blocks.parameters() if p.dim() == 2]
-    rest = [p for p in every if all(p is not matrix for matrix in matrices)]
     muon = torch.optim.Muon(matrices, lr=rate, weight_decay=0.0)
     return [muon, torch.optim.AdamW(rest, lr=rate / 20, weight_decay=0.0)]
 

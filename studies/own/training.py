@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import gzip
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,44 +18,16 @@ from stabkit.streams import stream
 from studies.own.design import IMAGES, LENGTH, ROWS, UPDATES, Case
 from studies.own.models import PATCH, Model, Shape
 from studies.own.steppers import optimizers, ramps
+from studies.texts import HELD_OUT, letters, subwords
 
 Word = Literal["trains", "stuck", "diverged", "unclear"]
 LEARNT, NOTHING = 0.5, 0.15
 """Of the way from the level of frequencies to the reference: at least, and at most."""
-HELD_OUT, BATCHES = 1_000_000, 8
-"""The step that held-out batches begin at, and how many there are."""
+BATCHES = 8
+"""Held-out batches."""
 REFERENCE = 2
 """Blocks of the shallow reference."""
 CPU = torch.device("cpu")
-
-
-@dataclass(frozen=True)
-class Letters:
-    """Lines of a text in letters, from random places."""
-
-    text: bytes
-
-    @property
-    def frequencies(self) -> float:
-        """Nats of who knows how often each letter comes."""
-        counts = np.bincount(np.frombuffer(self.text, dtype=np.uint8), minlength=128) / len(self.text)
-        counts = counts[counts > 0]
-        return float(-(counts * np.log(counts)).sum())
-
-    def batch(self, shape: tuple[int, int], step: int) -> torch.Tensor:
-        """Of the first nine tenths, held-out ones of the last."""
-        edge = len(self.text) * 9 // 10
-        low, high = (0, edge) if step < HELD_OUT else (edge, len(self.text))
-        starts = stream(0, f"letters {step}").integers(low, high - shape[1], shape[0])
-        rows = [np.frombuffer(self.text[at : at + shape[1]], dtype=np.uint8) for at in starts]
-        return torch.from_numpy(np.stack(rows).astype(np.int64))
-
-
-@cache
-def letters(data: Path) -> Letters:
-    """Of the English side of a parallel text: what ASCII has no letter for is left out."""
-    with gzip.open(data / "train.en.gz", "rt", encoding="utf-8") as file:
-        return Letters(file.read().encode("ascii", "ignore"))
 
 
 def series(model: nn.Module, step: int) -> torch.Tensor:
@@ -108,21 +78,22 @@ def task(case: Case, data: Path) -> Task:
         case "noise":
             seen = Pictures(10, (3, case.shape.size, case.shape.size), 0)
             return Task(lambda m, t: noise(m, seen, t), 1.0)
-    text = letters(data)
+    text = letters(data) if case.task == "text" else subwords(case.task, data)
 
     def guess(model: nn.Module, step: int) -> torch.Tensor:
-        tokens = text.batch((ROWS, LENGTH), step)
+        tokens = text.batch((ROWS, LENGTH), step).to(next(model.parameters()).device)
         return nn.functional.cross_entropy(model(tokens)[:, :-1].flatten(0, 1), tokens[:, 1:].flatten())
 
     return Task(guess, text.frequencies)
 
 
-def factory(case: Case, data: Path) -> Callable[[int], Any]:
-    """`factory(depth)` → (model, loss, optimizers, schedulers), as a user writes it."""
+def factory(case: Case, data: Path, device: str = "cpu") -> Callable[[int], Any]:
+    """`factory(depth)` → (model, loss, optimizers, schedulers), as a user writes it; drawn on the CPU. Another
+    device is for texts alone."""
     at = task(case, data).at
 
     def built(depth: int) -> Any:
-        model = Model(replace(case.shape, depth=depth))
+        model = Model(replace(case.shape, depth=depth)).to(device)
         own = optimizers(model, case.optimizer, case.rate)
         return model, lambda model, step: at(model, step), own, ramps(own, case.warmup)
 
@@ -152,11 +123,12 @@ def trained(
     reference: float,
     change: Callable[[Any], Any] = lambda made: made,
     watching: Watching | None = None,
+    device: str = "cpu",
 ) -> Trained:
     """Train a case to an outcome. `reference`: the held-out loss of the shallow one; `change`: of what the factory
     made, before the first update."""
     seeded(case.seed)
-    model, loss, own, schedules = change(factory(case, data)(case.shape.depth))
+    model, loss, own, schedules = change(factory(case, data, device)(case.shape.depth))
     level = task(case, data).frequencies
     watch = watching(model, own) if watching is not None else None
     losses: list[float] = []
@@ -201,11 +173,11 @@ def label(losses: Sequence[float], held: float, level: float, reference: float) 
     return "trains" if way >= LEARNT else "stuck" if way <= NOTHING else "unclear"
 
 
-def reference(case: Case, data: Path) -> float:
+def reference(case: Case, data: Path, device: str = "cpu") -> float:
     """Held-out loss of two Pre-LN blocks on a case's task at its width: AdamW, 1e-3, as many updates as a case has."""
     shape = Shape(
         kind=case.shape.kind, scheme="pre", width=case.shape.width, depth=REFERENCE, init="xavier", activation="gelu",
         norm="layer", tied=False, bias=True, words=case.shape.words, length=LENGTH,
     )  # fmt: skip
     plain = Case(number=-1, shape=shape, task=case.task, optimizer="adamw", rate=1e-3, warmup=0, seed=0)
-    return trained(plain, data, -math.inf).held_out
+    return trained(plain, data, -math.inf, device=device).held_out

@@ -11,13 +11,13 @@ from matplotlib.figure import Figure
 from stabkit.figures.drawing import style
 from stabkit.figures.picture import Note, Picture
 from stabkit.words import short
-from studies.ladder import written
 from studies.numbers import with_sign
 from studies.recent import dumbbells
 from studies.recent.design import OPTIMIZERS
 from studies.recent.sentences import deepest
 from studies.recent.table import RecentCell, RecentTable
 from studies.rows import OPTIMIZERS as NAMES
+from studies.rungs import written
 
 COLUMNS = ("run", "panel", "method", "label", "depth", "x", "low", "high", "text")
 CAPTION = "Not drawn in the papers: every method under one base initialisation and one data order."

@@ -23,7 +23,6 @@ from stabkit.spec import ModelConfig
 from stabkit.storage.folder import write_file
 from stabkit.words import plain
 from studies import row_run
-from studies.ladder import written
 from studies.markdown import finding_lines, table_lines
 from studies.numbers import with_interval
 from studies.recent import design, sentences
@@ -33,6 +32,7 @@ from studies.recent.figures import FIGURES, cell_words
 from studies.recent.table import RecentCell, RecentTable
 from studies.rows import OPTIMIZERS as NAMES
 from studies.rows import digest
+from studies.rungs import written
 from studies.study import Study
 
 MODEL = ModelConfig(encoder_layers=0, decoder_layers=50, **BLOCKS["llama"])

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 from stabkit.claims.evidence import MARGIN
 from stabkit.words import fitting, several, short
-from studies.ladder import written
 from studies.numbers import with_interval, with_sign
 from studies.recent.design import OPTIMIZERS, SEEDED, STARTS
 from studies.recent.table import RecentCell, RecentTable
 from studies.rows import OPTIMIZERS as NAMES
+from studies.rungs import written
 
 MHC = "mhc"
 ALIKE = 0.7

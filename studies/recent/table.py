@@ -16,10 +16,10 @@ from scipy.stats import spearmanr
 from stabkit import methods
 from stabkit.results.intervals import Interval, drawn
 from stabkit.results.outcome import Word
-from studies import ladder
-from studies.ladder import BestRate
 from studies.recent.design import FIRST, OPTIMIZERS, RUNGS, SEARCHING, models
 from studies.rows import StudyRow
+from studies.rungs import BestRate, next_outward
+from studies.rungs import best as lowest
 
 REFERENCE = "pre-ln"
 """What losses are compared with."""
@@ -118,7 +118,7 @@ class RecentTable:
             best=best,
             tried=sum(row.seed == SEARCHING for row in rows),
             first=next((row.outcome for row in rows if (row.seed, row.rate) == (SEARCHING, FIRST)), None),
-            searched=ladder.next_outward(RUNGS, _searched(rows), _trains(rows), FIRST) is None,
+            searched=next_outward(RUNGS, _searched(rows), _trains(rows), FIRST) is None,
             loss=_mean(losses.values()),
             less=None if name == REFERENCE else _mean(apart, drawn(TOKENS)),
             mixing=max((row.profile.mixing for row in at if row.profile), default=1.0),
@@ -127,7 +127,7 @@ class RecentTable:
     @staticmethod
     def _found(rows: Sequence[StudyRow]) -> tuple[BestRate | None, list[StudyRow]]:
         """The best rate of the search, and the rows of the other seeds there."""
-        best = ladder.best(RUNGS, _searched(rows))
+        best = lowest(RUNGS, _searched(rows))
         return best, [row for row in rows if best and row.rate == best.rate and row.seed != SEARCHING]
 
 

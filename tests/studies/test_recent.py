@@ -15,7 +15,7 @@ from stabkit.options import lines
 from stabkit.options.requests import request_of
 from stabkit.spec import RunSpec
 from stabkit.training.optimizers import OPTIMIZERS
-from studies import ladder, study
+from studies import rungs, study
 from studies.__main__ import main
 from studies.findings.listed import headline, read_list
 from studies.numbers import with_sign
@@ -87,7 +87,7 @@ def test_the_search_walks_to_the_lowest_loss_and_the_other_seeds_follow(every: l
         stored |= {one.run_id: row_of(one, loss_of(one, best)) for one in wanted}
         assert len(stored) < 20
     searched = {r.rate: r.equal_loss for r in stored.values() if r.seed == design.SEARCHING}
-    found = ladder.best(design.RUNGS, searched)
+    found = rungs.best(design.RUNGS, searched)
     assert found and found.known and found.rate == pytest.approx(best, rel=0.05)
     assert {r.seed for r in stored.values() if r.rate == found.rate} == {0, 1, 2, 3}
     assert all(r.seed == 0 for r in stored.values() if r.rate != found.rate)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from studies.ladder import next_rung, written
+from studies.rungs import next_rung, written
 
 RUNGS = tuple(2.5e-4 * 2**k for k in range(12))
 

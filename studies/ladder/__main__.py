@@ -1,0 +1,37 @@
+"""The ladder's command.
+
+python -m studies.ladder train --data DIR --minutes 75 [--device cuda]    what has no row in docs/ladder.csv
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from studies.ladder import cells
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """The exit code."""
+    parser = argparse.ArgumentParser(
+        prog="python -m studies.ladder", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("command", choices=("train",))
+    parser.add_argument("--data", type=Path, default=None, help="the folder of train.en.gz")
+    parser.add_argument("--rows", type=Path, default=DOCS / "ladder.csv")
+    parser.add_argument("--minutes", type=float, default=75.0)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--device", default="cpu")
+    asked = parser.parse_args(arguments)
+    if asked.data is None:
+        parser.error("--data DIR: the folder of train.en.gz")
+    cells.run(asked.rows, asked.data, asked.minutes, asked.workers, asked.device)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
