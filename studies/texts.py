@@ -1,8 +1,8 @@
 """Texts as subwords: the English side of Multi30k, and the source code of Python's own standard library.
 
-Of each a byte-pair vocabulary of WORDS is made; of ten pieces of PIECE tokens one is held out, so that both parts are of
-the same kind. Which library it is depends on the Python that runs: rows hold the entropy of its subwords, by which
-another one is known.
+Of each a byte-pair vocabulary of WORDS is made; of ten pieces of PIECE tokens one is held out, so that both parts
+are of the same kind. Which library it is depends on the Python that runs: rows hold the entropy of its subwords, by
+which another one is known.
 """
 
 from __future__ import annotations
