@@ -173,6 +173,7 @@ def probe(
     depths: commands.OwnDepths = ...,
     *,
     widths: commands.Wholes,
+    predict: commands.Wholes | None = ...,
     blocks: commands.OwnBlocks = ...,
     seeds: commands.Seeds = ...,
     steps: commands.OwnSteps = ...,
@@ -195,8 +196,8 @@ def probe(asked: commands.ProbeOptions, listener: CallListener | None) -> ProbeR
     factory(depth) returns a model, (model, loss), (model, loss, optimizer) or (model, loss, optimizer, scheduler), with
     loss(model, step) on the batch of that step. Exits with 7 where it fails.
 
-    With `widths` a factory(depth, width) is probed at one depth: do its coordinates keep their size over width, which
-    is what lets a rate carry over?
+    With `widths` a factory(depth, width) is probed at one depth: will it train at each width, by which law does the
+    highest rate that trains fall, what is expected at others (`predict`), and do its coordinates keep their size?
 
     From Python `factory` may be the function itself, if a fresh process can import it (not one of `__main__`), and
     nothing exits: `.verdict` says it. Raises UsageError where the factory cannot be called or gives no result at any
@@ -211,6 +212,7 @@ def probe(asked: commands.ProbeOptions, listener: CallListener | None) -> ProbeR
     from stabkit.report.result import CoordinatesResult, ProbeResult
     from stabkit.results.own.coordinates import coordinates
     from stabkit.results.own.judged import judged, refuse
+    from stabkit.results.own.widths import over_widths
     from stabkit.running import probes
     from stabkit.running.executors import several
     from stabkit.wording import links
@@ -222,10 +224,11 @@ def probe(asked: commands.ProbeOptions, listener: CallListener | None) -> ProbeR
     seconds = probes.seconds(wanted, place.workers)
     following.making(links.announced(len(wanted.depths), seconds, wanted.time, quick=probes.train(wanted) == "no"))
     with several("processes", place) as execute:
-        done = probes.run(wanted, execute, begin + wanted.time, following.probing)
+        over = wanted.widths != (None,)
+        done = (probes.over if over else probes.run)(wanted, execute, begin + wanted.time, following.probing)
         if done.results:
             refuse(done.results)
-        found = judged(done.results) if done.results and wanted.widths == (None,) else None
+        found = judged(done.results) if done.results and not over else None
         if found is not None and probes.train(wanted) != "no" and found.mendable:
             found = probes.changed(found, wanted, execute, begin + wanted.time, following.probing)
     if not done.results:
@@ -236,8 +239,10 @@ def probe(asked: commands.ProbeOptions, listener: CallListener | None) -> ProbeR
         for cell, lost in done.lost:
             warn(f"depth {cell.depth}, seed {cell.seed} has no result: {lost.reason}")
     if found is None:
-        sizes = coordinates(done.results, len(wanted.widths))
-        return CoordinatesResult(call=following.command, request=wanted, done=done, found=sizes)
+        (lr,) = wanted.lrs
+        sizes = coordinates([cell for cell in done.results if cell.facts.lr == lr], len(wanted.widths))
+        words = over_widths(done.results, lr)
+        return CoordinatesResult(call=following.command, request=wanted, done=done, found=sizes, words=words)
     seconds = round(time.time() - begin, 1)
     return ProbeResult(call=following.command, request=wanted, done=done, judged=found, seconds=seconds)
 

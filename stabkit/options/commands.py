@@ -429,6 +429,7 @@ class ProbeOptions(Options):
     factory: Factory = field(kw_only=False)
     depths: OwnDepths = field(default=None, kw_only=False)
     widths: OwnWidths = None
+    predict: Annotated[Wholes | None, Option("Widths to say what is expected of, as 1024.", TRAIN, "WIDTHS")] = None
     blocks: OwnBlocks = None
     seeds: Seeds = SEEDS
     steps: OwnSteps = 16

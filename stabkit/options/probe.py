@@ -35,6 +35,7 @@ def probe(options: ProbeOptions) -> tuple[ProbeRequest, ExecutorOptions]:
         quick=options.quick,
         fresh=options.fresh,
         widths=_widths(options.widths, depths),
+        predict=_predicted(options.predict, options.widths),
         out=machine.output(options.out),
     )
     if asked.widths != (None,) and len(asked.lrs) > 1:
@@ -57,6 +58,15 @@ def _widths(given: Any, depths: Any) -> tuple[int | None, ...]:
     if depths in (None, "") or len(ranges.wholes("--depths", depths, 1, 10_000)) > 1:
         raise UsageError("--widths takes one depth: --depths 4")
     return tuple(sorted(widths))
+
+
+def _predicted(given: Any, widths: Any) -> tuple[int, ...]:
+    """Widths to say what is expected of; raises UsageError without --widths."""
+    if given in (None, ""):
+        return ()
+    if widths in (None, ""):
+        raise UsageError("--predict needs --widths: the law over them says what is expected at others")
+    return tuple(sorted(ranges.wholes("--predict", given, 1, 1_000_000)))
 
 
 def name(factory: str | Callable[..., Any]) -> str:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from stabkit.results.conditions import FACTS, Shown, shown
 from stabkit.results.own.coordinates import Coordinates
 from stabkit.results.own.judged import Judged
+from stabkit.results.own.widths import Widths
 from stabkit.results.readings import lowest_ratio, reference_step, update_at
 from stabkit.results.run import Run
 from stabkit.running.execute import RequestResult
@@ -286,6 +287,7 @@ class CoordinatesResult(_Answered):
     request: ProbeRequest
     done: Done[ProbeSpec, ModelCell]
     found: Coordinates
+    words: Widths
 
     @cached_property
     def runs(self) -> pd.DataFrame:
@@ -300,10 +302,11 @@ class CoordinatesResult(_Answered):
 
     @property
     def verdict(self) -> str:
-        """One sentence: whether every coordinate keeps its size."""
-        from stabkit.report.own.coordinates import answer
+        """Whether it trains at each width, by which law the highest rate that trains falls, and whether every
+        coordinate keeps its size."""
+        from stabkit.report.own.coordinates import whole
 
-        return answer(self.found)
+        return whole(self.words, self.found, self.request)
 
     @cached_property
     def page(self) -> Path:
@@ -311,7 +314,7 @@ class CoordinatesResult(_Answered):
         from stabkit.report.own import coordinates  # pandas and matplotlib
 
         lost = [f"{spec.name}: {lost.text}" for spec, lost in self.done.lost]
-        return coordinates.write(self.found, self.request, lost, self.call)
+        return coordinates.write(self.words, self.found, self.request, lost, self.call)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

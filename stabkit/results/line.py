@@ -66,6 +66,18 @@ Points = Mapping[int, Sequence[tuple[float, float]]]
 """{seed: its (x, y)}."""
 
 
+def boxed(x: Sequence[float], low: Sequence[float], high: Sequence[float], at: float | None = None) -> Interval:
+    """The slope of the line through points of which each y is known to lie from `low` to `high`, or that line's y `at`
+    an x: in the middle of all, and the least and the most that it may be."""
+    across = np.asarray(x, dtype=float) - float(np.mean(x))
+    weights = across / float((across**2).sum())
+    if at is not None:
+        weights = 1 / len(across) + weights * (at - float(np.mean(x)))
+    ends = np.asarray(low, dtype=float), np.asarray(high, dtype=float)
+    middle, half = float(weights @ (ends[0] + ends[1]) / 2), float(abs(weights) @ (ends[1] - ends[0]) / 2)
+    return Interval(middle, middle - half, middle + half)
+
+
 LACK = 5.0
 """Of the mean square around the line over what seeds explain: beyond it no line holds (F of 1 and 6 degrees: 6.0)."""
 

@@ -100,6 +100,11 @@ class Done(Generic[S, T]):
     reused: int
     """Of the results, those that were stored before."""
 
+    def and_(self, other: Done[S, T]) -> Done[S, T]:
+        """This, and what came of more of them."""
+        results, lost = [*self.results, *other.results], [*self.lost, *other.lost]
+        return Done(results=results, lost=lost, reused=self.reused + other.reused)
+
 
 def plan(specs: Sequence[S], work: Work[S, T], *, repair: bool = True) -> Plan[S, T]:
     """Which specs are whole in the store, and the jobs of the others; a folder that fails its check goes to quarantine

@@ -22,6 +22,7 @@ from stabkit.results.own.cure import Cure, cure, first_tried
 from stabkit.results.own.decided import decided
 from stabkit.results.own.judged import Judged
 from stabkit.results.own.measured import UPDATES
+from stabkit.results.own.widths import over_widths
 from stabkit.running import plan
 from stabkit.running.executors.base import Lost, Tell
 from stabkit.running.plan import CommandAttempts, Done, Map, Work
@@ -83,6 +84,8 @@ class ProbeRequest:
     changes: tuple[str, ...] = ("",)
     widths: tuple[int | None, ...] = (None,)
     """Of a factory(depth, width)."""
+    predict: tuple[int, ...] = ()
+    """Widths to say what is expected of."""
 
     def specs(self) -> list[ProbeSpec]:
         """By depth, rate, seed and change."""
@@ -146,19 +149,44 @@ def run(request: ProbeRequest, execute: Map, until: float, probing: Probing) -> 
     done = _probed(request, first.specs(), execute, until, probing)
     open_ = {(cell.facts.depth, cell.facts.lr) for cell in done.results if not decided(cell).firm}
     others = replace(request, seeds=request.seeds[1:]).specs()
-    more = [spec for spec in others if (spec.depth, spec.lr) in open_ or request.widths != (None,)]
-    if not more or (time.time() > until and request.widths == (None,)):
+    more = [spec for spec in others if (spec.depth, spec.lr) in open_]
+    if not more or time.time() > until:
         return done
-    after = _probed(request, more, execute, until, probing)
-    results, lost = [*done.results, *after.results], [*done.lost, *after.lost]
-    return Done(results=results, lost=lost, reused=done.reused + after.reused)
+    return done.and_(_probed(request, more, execute, until, probing))
+
+
+def over(request: ProbeRequest, execute: Map, until: float, probing: Probing) -> Done[ProbeSpec, ModelCell]:
+    """Every width, with the other seeds their sizes alone; then rates with the first seed, round by round, until the
+    highest that trains is known at each, or the time is over. Raises as `run`."""
+    first = replace(request, seeds=request.seeds[:1]).specs()
+    done = _probed(request, first, execute, until, probing)
+    lost = {spec for spec, _ in done.lost}
+    at = {cell.facts.width: spec for spec, cell in zip([s for s in first if s not in lost], done.results, strict=True)}
+    if others := replace(request, seeds=request.seeds[1:]).specs():
+        done = done.and_(_probed(request, others, execute, until, probing, "no"))
+    (lr,) = request.lrs
+    while request.steps == UPDATES and time.time() < until and len(at) > 1:
+        rows = over_widths(done.results, lr).rows
+        rates = {row.width: k * row.rate for row in rows if (k := row.next_multiple) is not None}
+        more = [spec for width, rate in rates.items() if (spec := replace(at[width], lr=rate)) not in lost]
+        if not more:
+            break
+        found = _probed(request, more, execute, until, probing)
+        lost |= {spec for spec, _ in found.lost}
+        done = done.and_(found)
+    return done
 
 
 def _probed(
-    request: ProbeRequest, specs: list[ProbeSpec], execute: Map, until: float, probing: Probing
+    request: ProbeRequest,
+    specs: list[ProbeSpec],
+    execute: Map,
+    until: float,
+    probing: Probing,
+    which: Train | None = None,
 ) -> Done[ProbeSpec, ModelCell]:
     """These cells: one of the shallowest first, which answers soonest, then the deepest, which take longest."""
-    shelf, which = Shelf(PROBE, request.out), train(request)
+    shelf, which = Shelf(PROBE, request.out), which or train(request)
     work: Work[ProbeSpec, ProbedCell] = Work(
         kind="probe",
         again="probed again",
@@ -181,8 +209,8 @@ def _probed(
 
 
 def train(request: ProbeRequest) -> Train:
-    """Nothing where there is no forecast to begin with, or widths are compared."""
-    return "no" if request.quick or request.widths != (None,) or request.steps != UPDATES else "undecided"
+    """Nothing where there is no forecast to begin with."""
+    return "no" if request.quick or request.steps != UPDATES else "undecided"
 
 
 ENOUGH = 2

@@ -4,11 +4,11 @@ rate. In one file, because every sentence of a verdict stands in it beside the o
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from stabkit.results.forecast.logistic import word
+from stabkit.results.forecast.logistic import Word, word
 from stabkit.results.intervals import wilson
 from stabkit.results.own.cell import ModelCell
 from stabkit.results.own.cure import ALWAYS, BY_KEY, first_tried
@@ -153,16 +153,20 @@ def _verb(word: str) -> str:
 def by_depth(verdict: Verdict) -> str:
     """`trains to 6 layers, fails from 12 on`; of one depth or one word `fails at 24 layers`, `trains at 6 to 24
     layers`; `fails` of a factory without a depth."""
-    by_word = groupby(verdict.depths, lambda own: own.decision.word)
-    groups = [(word, [own.depth for own in group]) for word, group in by_word]
-    if groups[-1][1] == [None]:
-        return _verb(groups[-1][0])
+    if verdict.depths[-1].depth is None:
+        return _verb(verdict.word)
+    return along([(own.depth or 0, own.decision.word) for own in verdict.depths], "layers")
+
+
+def along(words: Sequence[tuple[int, Word]], unit: str) -> str:
+    """`trains to 6 layers, fails from 12 on`, of (size, word) by size."""
+    groups = [(word, [size for size, _ in group]) for word, group in groupby(words, lambda own: own[1])]
     if len(groups) == 1:
-        (word, depths), *_ = groups
-        ends = " to ".join(str(depth) for depth in dict.fromkeys((depths[0], depths[-1])))
-        return f"{_verb(word)} at {ends} layers"
-    (word, depths), *rest = groups
-    parts = [f"{_verb(word)} to {depths[-1]} layers"]
+        (word, sizes), *_ = groups
+        ends = " to ".join(map(str, dict.fromkeys((sizes[0], sizes[-1]))))
+        return f"{_verb(word)} at {ends} {unit}"
+    (word, sizes), *rest = groups
+    parts = [f"{_verb(word)} to {sizes[-1]} {unit}"]
     for place, (word, (first, *more)) in enumerate(rest, 1):
         many = f"from {first} on" if place == len(rest) else f"at {first} to {(first, *more)[-1]}"
         parts.append(f"{_verb(word)} {many if more else f'at {first}'}")

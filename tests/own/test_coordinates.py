@@ -25,7 +25,7 @@ WIDTHS = (16, 32, 64)
 
 
 def probed(name: str, out: Path) -> CoordinatesResult:
-    found = stabkit.probe(f"{MODULE}:{name}", depths=2, widths=WIDTHS, seeds=(0, 1, 2), steps=4, out=out)
+    found = stabkit.probe(f"{MODULE}:{name}", 2, widths=WIDTHS, seeds=(0, 1, 2), steps=4, out=out)
     assert isinstance(found, CoordinatesResult)
     return found
 

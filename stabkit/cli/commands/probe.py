@@ -18,7 +18,7 @@ from stabkit.report import json_document
 from stabkit.report.own import document
 from stabkit.report.own.document import BaselineJson
 from stabkit.report.result import CoordinatesResult, ProbeResult
-from stabkit.wording import anatomy, links
+from stabkit.wording import anatomy, links, widths
 
 
 def probe(invocation: Invocation) -> None:
@@ -29,7 +29,7 @@ def probe(invocation: Invocation) -> None:
         result = inspect.unwrap(api.probe)(ProbeOptions(**invocation.given), screen)
         page = result.page
     if isinstance(result, CoordinatesResult):
-        _coordinates(result, json=invocation.flag("json"), strict=invocation.flag("strict"))
+        _coordinates(result, **{name: invocation.flag(name) for name in ("json", "strict", "no_fail")})
         return
     held = None
     if before is not None and not result.failed:  # what was not measured is neither better nor worse
@@ -57,14 +57,18 @@ def probe(invocation: Invocation) -> None:
         raise ends
 
 
-def _coordinates(result: CoordinatesResult, *, json: bool, strict: bool) -> None:
-    """`--widths`: a row a coordinate; raises FailedRuns, and with --strict Unstable where one drifts."""
+def _coordinates(result: CoordinatesResult, *, json: bool, strict: bool, no_fail: bool) -> None:
+    """`--widths`: a row a width and a row a coordinate; raises FailedRuns, Unstable where the widest fails, and with
+    --strict where a coordinate drifts."""
     from stabkit.report.own import coordinates as page
 
     verdict = result.found.verdict
     if json:
-        console.document(json_document.text(document.widths(result.found, result.verdict, result.page)))
+        body = document.widths(result.words, result.found, result.request.predict, result.verdict, result.page)
+        console.document(json_document.text(body))
     else:
+        console.table("Words by width", ("width", *widths.HEADS), widths.rows(result.words))
+        console.say()
         heads = ("width", *map(str, page.widths(result.found)), "exponent", "verdict")
         console.table(
             "Size per coordinate",
@@ -77,6 +81,8 @@ def _coordinates(result: CoordinatesResult, *, json: bool, strict: bool) -> None
     if result.failed:
         spec, first = result.failed[0]
         raise FailedRuns(f"{spec.name} has no result: {first.reason}")
+    if result.words.widest.decision.word == "fails" and not no_fail:
+        raise Unstable(f"it {widths.by_width(result.words)}: exit code 7, or 0 with --no-fail")
     if strict and verdict == "drifts":
         raise Unstable("coordinates drift with width; without --strict the exit code is 0")
 

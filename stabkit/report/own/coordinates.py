@@ -1,4 +1,4 @@
-"""The page of `stabkit probe --widths`: do coordinates keep their size over width?"""
+"""The page of `stabkit probe --widths`: does it train at each width, and do coordinates keep their size?"""
 
 from __future__ import annotations
 
@@ -14,39 +14,53 @@ from stabkit.report.cards import card
 from stabkit.report.frame import once, page, shell
 from stabkit.results.intervals import Interval
 from stabkit.results.own.coordinates import LEVEL, Coordinates
+from stabkit.results.own.widths import Widths
 from stabkit.storage.folder import reports
-from stabkit.words import fitting, plain, short
+from stabkit.wording import widths as over
+from stabkit.words import plain, short
 
 if TYPE_CHECKING:
     from stabkit.running.probes import ProbeRequest
 
-TITLE = "Do coordinates keep their size over width?"
+TITLE = "Will your model train at this width?"
 
 
-def write(found: Coordinates, asked: ProbeRequest, lost: Sequence[str], command: str) -> Path:
+def write(words: Widths, found: Coordinates, asked: ProbeRequest, lost: Sequence[str], command: str) -> Path:
     """Write the page; returns where."""
     name = asked.factory.replace(":", "-").replace(".", "-")[:60]
     key = hashlib.sha256(
         repr((asked.depths, asked.widths, asked.seeds, asked.lrs, asked.steps, asked.warmup, asked.blocks)).encode()
     ).hexdigest()
     path = reports(asked.out) / f"probe-{name}-widths-{key[:4]}.html"
-    return once(asked.out, path, [len(lost)], lambda: render(found, asked, lost, command))
+    tried = sum(len(row.tried) for row in words.rows)
+    return once(asked.out, path, [tried, len(lost), *asked.predict], lambda: render(words, found, asked, lost, command))
 
 
 @np.errstate(all="ignore")
-def render(found: Coordinates, asked: ProbeRequest, lost: Sequence[str], command: str) -> str:
+def render(words: Widths, found: Coordinates, asked: ProbeRequest, lost: Sequence[str], command: str) -> str:
     """The page as one HTML file."""
     return page(
         "coordinates.html.j2",
-        shell(TITLE, command, [in_short(found), answer(found)]),
+        shell(TITLE, command, [over.in_short(_name(asked), words), whole(words, found, asked)]),
         card=card(PICTURE, PICTURE.select(found), found),
         heads=[str(width) for width in widths(found)],
         table=rows(found),
+        word_heads=over.HEADS,
+        words=over.rows(words),
         steps=asked.steps,
         seeds=len(asked.seeds),
         level=f"{LEVEL:g}",
         lost=[plain(one) for one in lost],
     )
+
+
+def whole(words: Widths, found: Coordinates, asked: ProbeRequest) -> str:
+    """The words of all widths, and what their coordinates do."""
+    return f"{over.answer(_name(asked), words, asked.predict, asked.time)} {answer(found)}"
+
+
+def _name(asked: ProbeRequest) -> str:
+    return asked.factory.rpartition(":")[2]
 
 
 def answer(found: Coordinates) -> str:
@@ -59,14 +73,6 @@ def answer(found: Coordinates) -> str:
     if found.verdict == "drifts":
         return f"Coordinates drift with width: {parts}."
     return f"These runs cannot tell whether coordinates keep their size over width: {parts or 'no size was read'}."
-
-
-def in_short(found: Coordinates) -> str:
-    """The same as far as a headline holds it."""
-    some = [row.label for row in found.rows if row.verdict == found.verdict]
-    many = f"{len(some)} of {len(found.rows)} coordinates"
-    what = "drift with width" if found.verdict == "drifts" else "may or may not keep their size over width"
-    return fitting(answer(found), f"{many} {what}.")
 
 
 def widths(found: Coordinates) -> list[int]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypedDict
 
 from stabkit.report.json_document import SCHEMA, Document
 from stabkit.results.forecast.logistic import Word
+from stabkit.results.intervals import IntervalJson
 from stabkit.results.own.cell import Broke, Facts, ModelCell
 from stabkit.results.own.coordinates import CoordinateJson, Coordinates
 from stabkit.results.own.cure import Cure
@@ -15,6 +17,7 @@ from stabkit.results.own.judged import Judged
 from stabkit.results.own.looks import Basis
 from stabkit.results.own.rules import Evidence, LinkVerdict, LinkWord
 from stabkit.results.own.verdict import Verdict as OwnVerdict
+from stabkit.results.own.widths import AtWidthJson, ExpectedJson, Widths
 from stabkit.results.transfer import Verdict
 from stabkit.wording import chain
 from stabkit.wording.anatomy import FoundJson, anatomy, notes
@@ -230,10 +233,16 @@ class WidthsDocument(Document):
     coordinates: list[CoordinateJson]
     broken: dict[str, int]
     """{width: the update by which a number was lost with some seed}."""
+    words: list[AtWidthJson]
+    highest: IntervalJson | None
+    """p of the highest rate that trains ∝ width^p."""
+    expected: list[ExpectedJson]
+    """Of the widths that --predict names; none without a law."""
 
 
-def widths(found: Coordinates, sentence: str, path: Path) -> WidthsDocument:
+def widths(words: Widths, found: Coordinates, predict: Sequence[int], sentence: str, path: Path) -> WidthsDocument:
     """That of a probe over width; `sentence`: its answer."""
+    expected = [one for width in predict if (one := words.expected(width)) is not None]
     return {
         "schema": SCHEMA,
         "report": str(path),
@@ -241,4 +250,7 @@ def widths(found: Coordinates, sentence: str, path: Path) -> WidthsDocument:
         "verdict": found.verdict,
         "coordinates": [row.to_json() for row in found.rows],
         "broken": {str(width): step for width, step in found.broken.items()},
+        "words": [row.to_json() for row in words.rows],
+        "highest": words.law.to_json() if words.law else None,
+        "expected": [one.to_json() for one in expected],
     }

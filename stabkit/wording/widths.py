@@ -1,0 +1,99 @@
+"""What a probe over widths says: the word of each, the law of the highest rate that trains, what is expected."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from stabkit.results.intervals import Interval
+from stabkit.results.own.widths import AtWidth, Expected, Widths
+from stabkit.wording.links import along, rests_on, worth
+from stabkit.words import fitting, scientific
+
+HEADS = ("word", "rests on", "rate", "trains up to", "not at")
+EXPECTED = {
+    "trains": "it is expected to train at {}",
+    "fails": "it is expected not to train at {}",
+    "undecided": "these runs cannot say whether it trains at {}",
+}
+
+
+def answer(name: str, found: Widths, predict: Sequence[int], time: float) -> str:
+    """`gpt trains to 128 wide, fails at 256 (256 wide: seen, after 140 updates). The highest rate that trains …`."""
+    widest = found.widest
+    basis = rests_on(widest.decision) or "no forecast"
+    said = f"{name} {by_width(found)} at {_rates(found)} ({widest.width} wide: {basis}){worth(widest.decision)}"
+    sentences = (said, highest(found, time), *expected(found, predict))
+    return " ".join(f"{one}." for one in sentences if one)
+
+
+def in_short(name: str, found: Widths) -> str:
+    """The same as far as a headline holds it."""
+    law = f"; the highest rate that trains goes as d^{exponent(found.law)}" if found.law else ""
+    said = f"{name} {by_width(found)}"
+    return fitting(f"{said}{law}.", f"{said}.", f"It {by_width(found)}.")
+
+
+def by_width(found: Widths) -> str:
+    """`trains to 128 wide, fails at 256`."""
+    return along([(row.width, row.decision.word) for row in found.rows], "wide")
+
+
+def highest(found: Widths, time: float) -> str:
+    """`the highest rate that trains goes as d^−0.5 (−1.0 to 0.0)`, or why that is not known; "" where rates were not
+    tried."""
+    if found.law is not None:
+        return f"The highest rate that trains goes as d^{exponent(found.law)}"
+    if all(len(row.tried) < 2 for row in found.rows):
+        return ""
+    without = [row for row in found.rows if row.bracket is None]
+    parts = []
+    for said, some in (
+        ("every rate tried trains at {} wide", [row for row in without if row.trains and not row.next_multiple]),
+        (
+            "none of the rates tried trains at {} wide",
+            [row for row in without if not row.trains and not row.next_multiple],
+        ),
+        (f"--time {2 * time:g} goes on at {{}} wide", [row for row in without if row.next_multiple]),
+    ):
+        parts += [said.format(_enumerated([row.width for row in some]))] if some else []
+    return f"The highest rate that trains has no law here: {'; '.join(parts)}"
+
+
+def expected(found: Widths, predict: Sequence[int]) -> list[str]:
+    """`At 1024 wide it is expected to train at 1e-3: the highest rate that trains lies there from 4e-3 to 2e-2`."""
+    if predict and found.law is None:
+        return [f"Without that law nothing is expected of {_enumerated(predict)} wide"]
+    return [_expected(one) for width in predict if (one := found.expected(width)) is not None]
+
+
+def _expected(one: Expected) -> str:
+    said = EXPECTED[one.word].format(scientific(one.rate))
+    span = f"from {scientific(one.highest.low)} to {scientific(one.highest.high)}"
+    return f"At {one.width} wide {said}: the highest rate that trains lies there {span}"
+
+
+def rows(found: Widths) -> list[tuple[str, ...]]:
+    """Of a table: the width, and what HEADS name."""
+    return [(str(row.width), row.decision.word, rests_on(row.decision) or "–", *_limits(row)) for row in found.rows]
+
+
+def exponent(law: Interval) -> str:
+    """`−0.50 (−1.00 to 0.00)`."""
+    low, value, high = (f"{number:z.2f}".replace("-", "−") for number in (law.low, law.value, law.high))
+    return f"{value} ({low} to {high})"
+
+
+def _limits(row: AtWidth) -> tuple[str, str, str]:
+    low, high = (None if k is None else scientific(k * row.rate) for k in (row.trains, row.fails))
+    return scientific(row.rate), low or "–", high or "–"
+
+
+def _enumerated(sizes: Sequence[int]) -> str:
+    """`64, 128 and 256`."""
+    *some, last = map(str, sizes)
+    return f"{', '.join(some)} and {last}" if some else last
+
+
+def _rates(found: Widths) -> str:
+    rates = list(dict.fromkeys(scientific(row.rate) for row in found.rows))
+    return rates[0] if len(rates) == 1 else f"rates from {rates[0]} to {rates[-1]}"

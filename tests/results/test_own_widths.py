@@ -1,0 +1,92 @@
+"""Words over width: the search for the highest rate that trains, its law by brackets, what is expected elsewhere."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stabkit.results.line import boxed, line
+from stabkit.results.own.looks import Decision
+from stabkit.results.own.widths import FARTHEST, RESOLVED, AtWidth, Widths
+from stabkit.wording import widths as words
+
+
+def at(width: int, edge: float, rate: float = 1e-3) -> AtWidth:
+    """What the search finds where rates below `edge` train."""
+    row = AtWidth(width=width, rate=rate, tried={1.0: said(rate < edge)})
+    while (k := row.next_multiple) is not None:
+        assert k not in row.tried
+        row = AtWidth(width=width, rate=rate, tried={**row.tried, k: said(k * rate < edge)})
+    return row
+
+
+def said(trains: bool) -> Decision:
+    return Decision("trains" if trains else "fails", "seen", 0.98 if trains else 0.01, 120)
+
+
+@given(st.floats(-1.9, 1.9))
+def test_the_search_ends_in_a_bracket_that_holds_the_edge(exponent: float) -> None:
+    edge = 1e-3 * 10**exponent
+    low, high = at(64, edge).bracket or (math.nan, math.nan)
+    assert low < edge <= high and high / low <= 1.01 * RESOLVED
+
+
+def test_an_edge_out_of_reach_has_no_bracket() -> None:
+    assert at(64, 1e3).bracket is None and max(at(64, 1e3).tried) == FARTHEST
+    assert at(64, 1e-9).bracket is None and min(at(64, 1e-9).tried) == 1 / FARTHEST
+
+
+@given(st.lists(st.floats(0, 1), min_size=3, max_size=3), st.floats(-4, 8))
+def test_the_range_of_a_law_holds_every_line_through_the_brackets(shares: list[float], x: float) -> None:
+    across, low, high = [0.0, 1.0, 2.5], [1.0, 0.4, -1.0], [1.5, 1.4, 0.0]
+    y = [a + share * (b - a) for a, b, share in zip(low, high, shares, strict=True)]
+    fit = line(across, y)
+    slope, level = boxed(across, low, high), boxed(across, low, high, x)
+    assert slope.low - 1e-9 <= fit.slope <= slope.high + 1e-9
+    assert level.low - 1e-9 <= fit.slope * x + fit.level <= level.high + 1e-9
+    middle = line(across, np.add(low, high) / 2)
+    assert slope.value == pytest.approx(middle.slope)
+
+
+def falling(power: float, rate: float = 1e-3) -> Widths:
+    return Widths([at(d, 2e-2 * (d / 64) ** power, rate) for d in (64, 128, 256)])
+
+
+def test_the_law_of_rates_that_fall_with_the_root_of_the_width() -> None:
+    law = falling(-0.5).law
+    assert law is not None and law.low <= -0.5 <= law.high
+    expected = falling(-0.5).expected(1024)
+    assert expected is not None and expected.word == "trains" and expected.highest.low < 5e-3 < expected.highest.high
+
+
+def test_a_rate_above_what_the_highest_may_be_is_expected_to_fail_and_one_within_is_undecided() -> None:
+    high, within = falling(-1.0, 1e-2).expected(2048), falling(-1.0, 2e-3).expected(640)
+    assert high is not None and high.word == "fails" and within is not None and within.word == "undecided"
+
+
+def test_a_factorys_own_law_of_the_rate_is_kept() -> None:
+    own = Widths([at(d, 2e-2 * 64 / d, 1e-3 * 64 / d) for d in (64, 128, 256)])
+    expected = own.expected(1024)
+    assert expected is not None and expected.rate == pytest.approx(1e-3 / 16) and expected.word == "trains"
+
+
+def test_the_sentence_says_words_law_and_what_is_expected() -> None:
+    said = words.answer("gpt", falling(-0.5), (1024,), 120.0)
+    assert said.startswith("gpt trains at 64 to 256 wide at 1e-3 (256 wide: seen, after 120 updates)")
+    assert (
+        "The highest rate that trains goes as d^−0.50" in said
+        and "At 1024 wide it is expected to train at 1e-3" in said
+    )
+
+
+def test_without_a_bracket_at_every_width_there_is_no_law_and_nothing_is_expected() -> None:
+    rows = [at(32, 1e3), at(64, 1e3), at(128, 1e-2)]
+    said = words.answer("gpt", Widths(rows), (512, 1024), 120.0)
+    assert "every rate tried trains at 32 and 64 wide" in said
+    assert "Without that law nothing is expected of 512 and 1024 wide" in said
+    open_ = AtWidth(width=256, rate=1e-3, tried={1.0: rows[0].decision, 4.0: rows[0].decision})
+    assert "--time 240 goes on at 256 wide" in words.answer("gpt", Widths([*rows[2:], open_]), (), 120.0)
