@@ -1,6 +1,7 @@
 """The ladder's command.
 
-python -m studies.ladder train --data DIR --minutes 75 [--device cuda]    what has no row in docs/ladder.csv
+python -m studies.ladder train --data DIR --minutes 75 [--device cuda]     what has no row in docs/ladder.csv
+python -m studies.ladder curves --data DIR --minutes 75 [--device cuda]    what has no row in docs/ladder_curves.csv
 """
 
 from __future__ import annotations
@@ -10,9 +11,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from studies.ladder import cells
+from studies.ladder import cells, curves
 
 DOCS = Path(__file__).parents[2] / "docs"
+ROWS, CURVES = DOCS / "ladder.csv", DOCS / "ladder_curves.csv"
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -20,16 +22,20 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m studies.ladder", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("command", choices=("train",))
+    parser.add_argument("command", choices=("train", "curves"))
     parser.add_argument("--data", type=Path, default=None, help="the folder of train.en.gz")
-    parser.add_argument("--rows", type=Path, default=DOCS / "ladder.csv")
+    parser.add_argument("--rows", type=Path, default=None, help="default: the file in docs/")
+    parser.add_argument("--widest", type=int, default=512, help="curves: at most so wide")
     parser.add_argument("--minutes", type=float, default=75.0)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--device", default="cpu")
     asked = parser.parse_args(arguments)
     if asked.data is None:
         parser.error("--data DIR: the folder of train.en.gz")
-    cells.run(asked.rows, asked.data, asked.minutes, asked.workers, asked.device)
+    if asked.command == "train":
+        cells.run(asked.rows or ROWS, asked.data, asked.minutes, asked.workers, asked.device)
+    else:
+        curves.run(asked.rows or CURVES, asked.data, asked.minutes, asked.workers, asked.device, asked.widest)
     return 0
 
 

@@ -36,6 +36,17 @@ Op = Literal[
     "product",
     "other",
 ]
+MOVES = frozenset(
+    "view _unsafe_view reshape _reshape_alias transpose t permute expand expand_as view_as squeeze unsqueeze slice "
+    "select split split_with_sizes unsafe_split chunk unbind narrow clone contiguous copy _to_copy detach alias "
+    "as_strided unfold cat stack index index_select gather repeat repeat_interleave constant_pad_nd flip roll "
+    "movedim swapaxes swapdims lift_fresh".split()
+)
+FRESH = frozenset(
+    "empty_like zeros_like ones_like full_like rand_like randn_like randint_like new_empty new_empty_strided new_zeros "
+    "new_ones new_full scalar_tensor".split()
+)
+"""Operations that take an activation for its shape alone."""
 PASS: frozenset[Op] = frozenset({"move", "scale", "shift"})
 """What leaves features and positions where they are."""
 NORM: frozenset[Op] = frozenset({"norm", "centre"})

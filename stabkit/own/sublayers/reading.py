@@ -110,6 +110,8 @@ class States:
     """The type of the last sum, `float16`."""
     logits: torch.Tensor | None
     """What the model returns as `.logits`, else its first floating tensor."""
+    attention: Sequence[torch.Tensor] = ()
+    """The largest logit of every attention of the pass, in its order; none where blocks were found."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -260,7 +262,8 @@ def _of_sums(model: nn.Module, inputs: Any, sums: Places) -> States:
     ]
     room = {name: headroom([watch.values[at] for at in own]) for name, own in at_of.items()}
     kind = str(watch.values[sums.sublayers[-1].at].dtype).removeprefix("torch.")
-    return States(x=x, branches=branches, output=held[sums.final], room=room, dtype=kind, logits=logits(watch.returned))
+    output, scores, largest = held[sums.final], logits(watch.returned), tuple(watch.attention)
+    return States(x=x, branches=branches, output=output, room=room, dtype=kind, logits=scores, attention=largest)
 
 
 def _of_blocks(model: nn.Module, inputs: Any, like: Blocks) -> States:

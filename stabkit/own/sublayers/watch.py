@@ -17,20 +17,10 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from stabkit.own.sublayers.graph import MIXES, Node, Op, WeightUse, back, mixes_streams, routes
+from stabkit.own.sublayers.attention import largest_logit
+from stabkit.own.sublayers.graph import FRESH, MIXES, MOVES, Node, Op, WeightUse, back, mixes_streams, routes
 from stabkit.own.sublayers.memory import Memory, storage, tensors
 
-MOVES = frozenset(
-    "view _unsafe_view reshape _reshape_alias transpose t permute expand expand_as view_as squeeze unsqueeze slice "
-    "select split split_with_sizes unsafe_split chunk unbind narrow clone contiguous copy _to_copy detach alias "
-    "as_strided unfold cat stack index index_select gather repeat repeat_interleave constant_pad_nd flip roll "
-    "movedim swapaxes swapdims lift_fresh".split()
-)
-FRESH = frozenset(
-    "empty_like zeros_like ones_like full_like rand_like randn_like randint_like new_empty new_empty_strided new_zeros "
-    "new_ones new_full scalar_tensor".split()
-)
-"""Operations that take an activation for its shape alone."""
 PAIR = 1 << 31
 COMPLEX: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "view_as_complex": lambda x: (x[..., 0] + 1) * PAIR + x[..., 1] + 1,
@@ -56,6 +46,8 @@ class DispatchTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torc
         self.wanted = wanted
         self.values: dict[int, torch.Tensor] = {}
         """The values of the nodes `wanted`, as they were when they were made: a sum in place writes over one."""
+        self.attention: list[torch.Tensor] = []
+        """Of every attention of the pass the largest logit, where nodes are `wanted`."""
         self.unread: dict[str, str] = {}
         """{parameter: operation} for matrices used in a way that is not followed."""
         self._at: dict[int, int] = {}
@@ -90,6 +82,8 @@ class DispatchTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torc
         out = func(*args, **kwargs)
         name = func._schema.name.partition("::")[2]
         name = name[:-1] if name.endswith("_") and not name.endswith("__") else name
+        if self.wanted and (logit := largest_logit(name, func, args, kwargs)) is not None:
+            self.attention.append(logit)
         given, made = tensors((args, kwargs)), tensors(out)
         sources = tuple(at for t in given if (at := self.find(t)) is not None)
         if not sources or name in FRESH:
