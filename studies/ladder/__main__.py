@@ -2,19 +2,21 @@
 
 python -m studies.ladder train --data DIR --minutes 75 [--device cuda]     what has no row in docs/ladder.csv
 python -m studies.ladder curves --data DIR --minutes 75 [--device cuda]    what has no row in docs/ladder_curves.csv
+python -m studies.ladder others --data DIR                                 docs/ladder_others.csv: 48 cells of others
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from studies.ladder import cells, curves
+from studies.ladder import cells, curves, others
 
 DOCS = Path(__file__).parents[2] / "docs"
-ROWS, CURVES = DOCS / "ladder.csv", DOCS / "ladder_curves.csv"
+ROWS, CURVES, OTHERS = (DOCS / name for name in ("ladder.csv", "ladder_curves.csv", "ladder_others.csv"))
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -22,7 +24,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m studies.ladder", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("command", choices=("train", "curves"))
+    parser.add_argument("command", choices=("train", "curves", "others"))
     parser.add_argument("--data", type=Path, default=None, help="the folder of train.en.gz")
     parser.add_argument("--rows", type=Path, default=None, help="default: the file in docs/")
     parser.add_argument("--widest", type=int, default=512, help="curves: at most so wide")
@@ -34,6 +36,9 @@ def main(arguments: Sequence[str]) -> int:
         parser.error("--data DIR: the folder of train.en.gz")
     if asked.command == "train":
         cells.run(asked.rows or ROWS, asked.data, asked.minutes, asked.workers, asked.device)
+    elif asked.command == "others":
+        with tempfile.TemporaryDirectory() as aside:
+            others.write(asked.rows or OTHERS, list(others.probed(asked.data, Path(aside))))
     else:
         curves.run(asked.rows or CURVES, asked.data, asked.minutes, asked.workers, asked.device, asked.widest)
     return 0
