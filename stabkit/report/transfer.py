@@ -14,7 +14,7 @@ from stabkit.report.cards import card
 from stabkit.report.frame import once, page, shell
 from stabkit.results.intervals import Interval
 from stabkit.results.transfer import Transfer, Verdict
-from stabkit.results.valley import Valley
+from stabkit.results.valley import SWEPT, Valley
 from stabkit.running.transfer import RatesSearched
 from stabkit.storage.folder import reports
 from stabkit.words import fitting, percent, plain, scientific, short
@@ -60,6 +60,7 @@ IN_SHORT: Mapping[Verdict, str] = {
     "cannot tell": "undecided for {}",
 }
 VALLEY_HEADS = ("best rate", "loss there", "highest stable rate")
+SENSITIVITY = "LR sensitivity"
 CASE_HEADS = ("drift", "nats lost by keeping it", "share of the gain", "verdict")
 
 
@@ -97,6 +98,7 @@ def render(searched: RatesSearched, command: str) -> str:
         high=scientific(plan.rungs[-1]),
         axis=plan.axis,
         rate=RATE,
+        swept=SWEPT if _swept(searched) else 0,
         left=searched.left,
         notes=[plain(note) for note in searched.notes],
         runs=sum(len(valley.trials) for case in searched.found for valley in case.valleys),
@@ -267,7 +269,14 @@ def _interval(number: Interval | None) -> str:
 
 def valley_heads(searched: RatesSearched) -> tuple[str, ...]:
     """Of `ValleyRow.cells`."""
-    return VALLEY_HEADS[-1:] if searched.plan.highest else VALLEY_HEADS
+    if searched.plan.highest:
+        return VALLEY_HEADS[-1:]
+    return (*VALLEY_HEADS, SENSITIVITY) if _swept(searched) else VALLEY_HEADS
+
+
+def _swept(searched: RatesSearched) -> bool:
+    """Whether some size has its sensitivity."""
+    return any(valley.sensitivity is not None for case in searched.found for valley in case.valleys)
 
 
 def valleys(searched: RatesSearched) -> list[ValleyRow]:
@@ -277,11 +286,20 @@ def valleys(searched: RatesSearched) -> list[ValleyRow]:
             case.method,
             case.label,
             valley.size,
-            (_highest(valley),) if searched.plan.highest else (_best(valley), _loss(valley), _highest(valley)),
+            _cells(valley, searched),
         )
         for case in searched.found
         for valley in case.valleys
     ]
+
+
+def _cells(valley: Valley, searched: RatesSearched) -> tuple[str, ...]:
+    """What `valley_heads` names."""
+    if searched.plan.highest:
+        return (_highest(valley),)
+    value = valley.sensitivity
+    swept = ("–" if value is None else f"{short(value)} nats",) if _swept(searched) else ()
+    return (_best(valley), _loss(valley), _highest(valley), *swept)
 
 
 def _loss(valley: Valley) -> str:

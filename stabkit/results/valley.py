@@ -9,6 +9,10 @@ that does not.
     loss_s(x) = a_s + b_s·x + c·x²,  x = log2 rate,  within the window of the minimum, one c for all seeds
     best_s    = −b_s/2c,  and the best rate is the mean over seeds, with Student's interval (95 %)
 
+    sensitivity = mean over SWEPT rates of min(ℓ, ℓ₀) − ℓ*,  ℓ₀ before the first update, ℓ* the lowest of them
+
+(LR sensitivity, Wortsman et al. 2309.14322, eq. 1), by the first seed, at rates evenly spread over all in logarithms.
+
 Where the losses do not follow a parabola, but both ends of the window are shown to lie above its middle, a seed's best
 is the bottom of the parabola through its lowest rung and that one's neighbours.
 """
@@ -32,6 +36,8 @@ OCTAVE = 2
 """Rungs of a factor 2."""
 REACH = 2
 """Rungs of the window on either side of its middle."""
+SWEPT = 7
+"""Rates that the sensitivity is a mean over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +47,8 @@ class Trial:
     loss: float
     """After equal updates, on what it was not trained on; infinite where it diverged."""
     trains: bool
+    start: float = math.nan
+    """The same loss before the first update; NaN where that is not known."""
 
 
 Trials = Mapping[tuple[int, int], Trial]
@@ -117,6 +125,8 @@ class ValleyJson(SizeJson):
     highest_stable: float | None
     """The highest rate that trains, by the first seed; with --highest the highest for every seed."""
     loss: float | None
+    sensitivity: float | None
+    """LR sensitivity, nats; null of built-in methods and where a rate of it has no run yet."""
     tried: list[TriedJson]
 
 
@@ -144,7 +154,7 @@ class Valley:
         window = [(i, seed) for i in self.window for seed in self.seeds]
         if missing := [place for place in window if place not in self.trials]:
             return missing
-        return [(i, first) for i in self._upward()]
+        return [(i, first) for i in self._upward() or self._unswept(mine)]
 
     def _outward(self, mine: Mapping[int, Trial], start: int) -> list[int]:
         """Rungs of the first seed: down until one trains, then until the lowest of those that train, a factor 2 apart,
@@ -165,6 +175,24 @@ class Valley:
         above = max((i for i, well in mine.items() if well), default=-1) + OCTAVE
         known = any(i > above - OCTAVE for i, well in mine.items() if not well)
         return [above] if not known and above < len(self.rungs) else []
+
+    @property
+    def swept(self) -> list[int]:
+        """The rungs that the sensitivity is a mean over."""
+        return sorted({round(i * (len(self.rungs) - 1) / (SWEPT - 1)) for i in range(SWEPT)})
+
+    def _unswept(self, mine: Mapping[int, Trial]) -> list[int]:
+        """Those without a run, where it is known what a run began with."""
+        return [i for i in self.swept if i not in mine and all(math.isfinite(one.start) for one in mine.values())]
+
+    @property
+    def sensitivity(self) -> float | None:
+        """Mean nats over the rates that a run loses to the best of them, at most what it began with."""
+        mine = {i: trial for (i, seed), trial in self.trials.items() if seed == self.seeds[0]}
+        if any(i not in mine or not math.isfinite(mine[i].start) for i in self.swept):
+            return None
+        losses = [min(mine[i].loss, mine[i].start) for i in self.swept]
+        return statistics.fmean(losses) - min(losses)
 
     def _toward_edge(self, seed: int, start: int) -> int | None:
         """The next rung between the highest that trains with this seed and the lowest above it that does not."""
@@ -322,12 +350,18 @@ class Valley:
 
     @property
     def highest(self) -> float | None:
-        """The highest rung that trains, by the first seed, or for every seed; None where none does."""
-        tops = [
-            max((i for (i, other), trial in self.trials.items() if other == seed and trial.trains), default=-1)
-            for seed in self._edge_seeds
-        ]
-        return None if min(tops) < 0 else self.rungs[min(tops)]
+        """The highest rung that trains, by the first seed, or for every seed; None where none does. Above the lowest
+        loss that trains, the first rung that does not ends it."""
+        return None if (top := min(map(self._top, self._edge_seeds))) < 0 else self.rungs[top]
+
+    def _top(self, seed: int) -> int:
+        """Of one seed; −1 where none trains."""
+        mine = {i: trial for (i, other), trial in self.trials.items() if other == seed}
+        if not (training := [i for i, trial in mine.items() if trial.trains]):
+            return -1
+        lowest = max(training) if self.edge_only else min(training, key=lambda i: mine[i].loss)
+        end = min((i for i, trial in mine.items() if i > lowest and not trial.trains), default=len(self.rungs))
+        return max(i for i in training if i < end)
 
     @property
     def _edge_seeds(self) -> tuple[int, ...]:
@@ -353,6 +387,7 @@ class Valley:
             "rim": self.rim,
             "highest_stable": self.highest,
             "loss": self.loss if self.found else None,
+            "sensitivity": self.sensitivity,
             "tried": [
                 {
                     "lr": self.rungs[i],

@@ -288,3 +288,20 @@ def test_two_of_three_sizes_make_no_law() -> None:
 def test_of_one_seed_any_distance_from_the_line_counts_of_two_that_differ_a_small_one_does_not():
     one, two = [(0.0, 0.0), (1.0, 1.0), (2.0, 2.3)], [(0.0, 1.0), (1.0, 0.0), (2.0, 3.3)]
     assert _means({0: one})[1] and not _means({0: one, 1: two})[1]
+
+
+def test_the_sensitivity_is_what_seven_rates_lose_on_average_and_what_diverged_counts_as_its_start() -> None:
+    losses = {i: 1.0 + 0.1 * abs(i - 4) if i < 9 else math.inf for i in range(13)}
+    trials = {(i, 0): Trial(loss, loss < 3.0, 3.0) for i, loss in losses.items()}
+    valley = Valley(size=6, rungs=tuple(1e-3 * 2 ** (i / 2) for i in range(13)), seeds=(0,), trials=trials)
+    assert valley.swept == [0, 2, 4, 6, 8, 10, 12]
+    assert valley.sensitivity == pytest.approx(np.mean([0.4, 0.2, 0.0, 0.2, 0.4, 2.0, 2.0]))
+    missing = {place: trial for place, trial in trials.items() if place[0] != 10}
+    assert replace(valley, trials=missing).sensitivity is None
+
+
+def test_a_rate_that_trains_above_one_that_does_not_is_not_the_highest() -> None:
+    trains = {0: 2.0, 2: 1.0, 4: 1.5, 6: math.inf, 8: 2.5}
+    trials = {(i, 0): Trial(loss, math.isfinite(loss), 3.0) for i, loss in trains.items()}
+    valley = Valley(size=6, rungs=tuple(1e-3 * 2 ** (i / 2) for i in range(10)), seeds=(0,), trials=trials)
+    assert valley.highest == valley.rungs[4]

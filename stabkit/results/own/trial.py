@@ -44,7 +44,8 @@ class ModelTrial:
     @property
     def trial(self) -> Trial:
         """As the search takes it: it trains where it ends below where it began, and below the frequencies' loss."""
-        return Trial(self.loss, self.loss < min(self.start, math.inf if self.frequencies is None else self.frequencies))
+        level = math.inf if self.frequencies is None else self.frequencies
+        return Trial(self.loss, self.loss < min(self.start, level), self.start)
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values."""
