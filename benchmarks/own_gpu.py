@@ -1,9 +1,8 @@
 """A user's own model on a GPU: what a probe and a watch say there beside the CPU, and what they cost.
 
-python benchmarks/own_gpu.py [probe] [outcome] [bits] [cost] [resume]
+python benchmarks/own_gpu.py [probe] [bits] [cost] [resume]
 
 probe   GPT-2 of transformers, 128 wide, at 6, 12 and 24 layers, its weights drawn on the CPU: links on both devices
-outcome a short training at a good rate and at one that breaks it: its word, its share of the way and its time on both
 bits    forty updates with and without a watch, in float32 and in bfloat16: are the weights equal to the bit?
 cost    GPT-2 of 124 M parameters, 8 × 512 tokens an update, bfloat16, with and without torch.compile: what a watch
         adds to updates that are not read and what a reading costs, in turns; how often the host waits in the former
@@ -68,15 +67,9 @@ def probe() -> None:
         print(f"  {link}: {own.verdict}, {theirs.links[link].verdict} on the GPU; numbers apart by at most {apart:.1%}")
 
 
-def outcome() -> None:
-    """Words of a short training, on both."""
-    for lr in (1e-3, 2e-2):
-        for name in ("on_cpu", "on_gpu"):
-            begin = time.perf_counter()
-            at = {"depths": 24, "lr": lr, "seeds": 0, "steps": 300, "out": folder(name)}
-            worst = stabkit.probe(f"benchmarks.own_gpu:{name}", **at).judged.worst
-            way = worst.trained.least.way if worst.trained else None
-            print(f"outcome {name} at {lr:g}: {worst.word}, {way} of the way ({time.perf_counter() - begin:.0f} s)")
+def gpt2_124m(depth: int) -> Any:
+    """GPT-2 of 768 wide, 124 million parameters at 12 layers: a factory of benchmarks/gpu.sh."""
+    return gpt2(depth, 768, 50_257, 512, DEVICE)
 
 
 class Training:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -18,13 +18,16 @@ Rows = Mapping[int, CorpusRow]
 """{number: row}."""
 
 
-def read(path: Path) -> dict[int, CorpusRow]:
-    """The rows of a file; raises ValueError where two of one text are of two libraries."""
-    rows = corpus.read(path, case_of)
+def read(*paths: Path) -> dict[int, CorpusRow]:
+    """The rows of all these files, of a case the first file's; raises ValueError where two of one text are of two
+    libraries."""
+    rows = dict[int, CorpusRow]()
+    for path in paths:
+        rows = {**corpus.read(path, case_of), **rows}
     levels: dict[str, float] = {}
     for row in rows.values():
         if levels.setdefault(row.case.task, row.level) != row.level:
-            raise ValueError(f"{path}: rows of {row.case.task} come from two texts: another Python's library?")
+            raise ValueError(f"{paths[0]}: rows of {row.case.task} come from two texts: another Python's library?")
     return rows
 
 
@@ -73,9 +76,9 @@ def slow(setup: Setup, width: int) -> bool:
     return setup.optimizer == "muon" and width == 512
 
 
-def run(path: Path, data: Path, minutes: float, workers: int, device: str) -> None:
-    """Train what has no row, as long as the minutes last."""
-    rows = read(path)
+def run(path: Path, beside: Sequence[Path], data: Path, minutes: float, workers: int, device: str) -> None:
+    """Train what has no row there nor in the files `beside`, as long as the minutes last."""
+    own, rows = read(path), read(path, *beside)
 
     def following(working: Collection[tuple[Case, float | None]]) -> tuple[Case, float | None] | None:
         busy = {case.number for case, _ in working}
@@ -83,10 +86,10 @@ def run(path: Path, data: Path, minutes: float, workers: int, device: str) -> No
         return None if case is None else (case, _reference(rows, case))
 
     def done(job: tuple[Case, float | None], row: CorpusRow) -> str:
-        rows[row.case.number] = row
-        corpus.write(path, list(rows.values()))
-        own = row.case
-        return f"{len(rows)} rows, {own.name} {own.optimizer} {own.rate:g} {row.ends} {row.updates}"
+        own[row.case.number] = rows[row.case.number] = row
+        corpus.write(path, list(own.values()))
+        case = row.case
+        return f"{len(rows)} rows, {case.name} {case.optimizer} {case.rate:g} {row.ends} {row.updates}"
 
     in_turn(following, partial(_measured, data=data, device=device), done, minutes=minutes, workers=workers)
 
