@@ -33,7 +33,7 @@ stacked() {
   echo "together,runs,seconds" >"$store/stacked.csv"
   for together in 1 16; do
     local begin=$SECONDS
-    "$python" -m stabkit sweep --models post-ln,deepnorm --depths 18 --seeds 0..15 --steps 200 --device cuda --quiet \
+    "$python" -m stabkit sweep --models post-ln,deepnorm --depths 18 --seeds 0..15 --steps 200 --warmup 0 --device cuda --quiet \
       --together "$together" --yes --out "$store/stacked-$together" >/dev/null
     echo "$together,32,$((SECONDS - begin))" >>"$store/stacked.csv"
   done

@@ -195,5 +195,5 @@ def folder(name: str) -> str:
 
 if __name__ == "__main__":
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-    for part in sys.argv[1:] or ("probe", "outcome", "bits", "cost", "resume"):
-        {"probe": probe, "outcome": outcome, "bits": bits, "cost": cost, "resume": resume}[part]()
+    for part in sys.argv[1:] or ("probe", "bits", "cost", "resume"):
+        {"probe": probe, "bits": bits, "cost": cost, "resume": resume}[part]()
