@@ -15,7 +15,7 @@ from stabkit.results.own.cell import ModelCell
 from stabkit.results.records import Table
 from stabkit.storage.watched import WatchShelf
 
-ORDER = ("stream", "update", "scores", "delta", "loss", "gradient")
+ORDER = ("stream", "update", "scores", "attention", "delta", "loss", "gradient")
 
 
 def recorded(folder: Path) -> ModelCell | None:

@@ -53,7 +53,7 @@ from stabkit.storage.probed import PROBE
 from stabkit.storage.shelf import Shelf
 from stabkit.version import __version__
 
-READ = 6
+READ = 7
 """Of what is read of a model: the same model read by another version is another result."""
 FIRST_CALL = "each depth here is its first call in a process of its own"
 OTHER_WEIGHTS = f"the factory gives other weights when it is called again with the same seed: {FIRST_CALL}"

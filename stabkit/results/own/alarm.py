@@ -8,6 +8,8 @@
     loss      three times the first one
     level     after LATE updates, two readings in a row, the logits hardly depend on the input: what is left is how
               often each answer comes, the level that a loss is stuck at
+    logits    an attention logit is beyond LOGIT, and GROWN times that before the first update (Wortsman et al.
+              2309.14322: worse from 10³ on at 10 M parameters, diverged from 10⁴; docs/ladder.md)
     jump      ‖Δθ‖ of a sub-layer is more than JUMP times its own median of the readings before: reports from the
               field have it before a spike of the loss
     start     the first loss costs much more than a uniform guess, or is several times what the scores cost (`guess.py`)
@@ -46,6 +48,8 @@ MOST_STEP = 1.0
 """‖Δθ‖/‖θ‖ of one update."""
 LATE, LEVEL = 64, 0.003
 """Updates after which a model is to have learnt more than frequencies; H(mean p) − mean H(p) of its scores, nats."""
+LOGIT, GROWN = 1_000.0, 3.0
+"""Chosen on trainings of 250 updates as the lowest that warns of none which ends well (studies/ladder/logits.py)."""
 JUMP, BEFORE = 20.0, 5
 """Times the median of so many readings."""
 SMALL, SMALL_READINGS = 1e-6, 8
@@ -158,6 +162,7 @@ class Alarms:
     _steps: dict[str, list[float]] = field(default_factory=dict)
     _level: list[int] = field(default_factory=list)
     _losses: list[float] = field(default_factory=list)
+    _logit: float = math.nan
     _named: dict[str, set[str]] = field(default_factory=dict)
     _small: list[float] = field(default_factory=list)
     _sizes: list[float] = field(default_factory=list)
@@ -229,6 +234,7 @@ class Alarms:
             "stream": self._of_stream,
             "loss": self._of_loss,
             "scores": self._of_scores,
+            "attention": self._of_attention,
         }
         return judge[probe](step, row) if probe in judge else None
 
@@ -310,6 +316,20 @@ class Alarms:
             "how often each answer occurs"
         )
         return Alarm(step=step, link="level", sentence=sentence, numbers={"information": value, "limit": LEVEL})
+
+    def _of_attention(self, step: int, row: Mapping[str, float]) -> Alarm | None:
+        value = row["largest"]
+        self._logit = value if math.isnan(self._logit) else self._logit
+        if not value > max(LOGIT, GROWN * self._logit):
+            return None
+        places = [own.both_names for own in self.sublayers if row.get(own.name) == value]
+        where = f" in {places[0]}" if places else ""
+        sentence = (
+            f"the largest attention logit{where} is {value:.3g}, {self._logit:.3g} before the first update: attention "
+            "looks at one token; trainings with such logits ended worse, and QK-norm bounds them"
+        )
+        numbers = {"largest": value, "first": self._logit, "limit": LOGIT}
+        return Alarm(step=step, link="logits", sentence=sentence, numbers=numbers)
 
     def _of_stream(self, step: int, row: Mapping[str, float]) -> Alarm | None:
         for stack in dict.fromkeys(own.stack for own in self.sublayers):
