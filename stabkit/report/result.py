@@ -264,6 +264,7 @@ class ProbeResult(_Answered):
         """The verdict, the change that fixes it, and every link at every depth."""
         from stabkit.report.frame import ASSETS, template
         from stabkit.wording import links
+        from stabkit.wording.unseen import UNSEEN, WHY
 
         judged, worst = self.judged, self.judged.worst
         tried, best = links.cures(judged), judged.cure
@@ -276,6 +277,8 @@ class ProbeResult(_Answered):
             rates=links.rates(judged),
             cures=tried,
             deepest=worst.forecast.depth,
+            unseen=UNSEEN,
+            unseen_why=WHY,
         )
 
 

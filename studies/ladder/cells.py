@@ -50,7 +50,7 @@ def edge(rows: Rows, setup: Setup) -> int | None:
     return max((int(half) for half, trains in tried(rows, setup).items() if trains), default=RUNGS[0])
 
 
-def wanted(rows: Rows) -> Iterator[Case]:
+def left(rows: Rows) -> Iterator[Case]:
     """What has no row, in the order in which it is trained: edges, copies of width 64, then recipe by recipe the
     widths from 512 down; Muon's at 512 last, flat ones first."""
     edges = dict[Setup, int]()
@@ -82,7 +82,7 @@ def run(path: Path, beside: Sequence[Path], data: Path, minutes: float, workers:
 
     def following(working: Collection[tuple[Case, float | None]]) -> tuple[Case, float | None] | None:
         busy = {case.number for case, _ in working}
-        case = next((case for case in wanted(rows) if case.number not in busy), None)
+        case = next((case for case in left(rows) if case.number not in busy), None)
         return None if case is None else (case, _reference(rows, case))
 
     def done(job: tuple[Case, float | None], row: CorpusRow) -> str:

@@ -99,7 +99,7 @@ class Nanochat(nn.Module):
         return scores
 
 
-def _made(depth: int, decay: float) -> Any:
+def _factory(depth: int, decay: float) -> Any:
     """(model, loss, optimizers) as a user's factory."""
     text = subwords("python", Path(os.environ[DATA]))
     model = Nanochat(depth)
@@ -120,32 +120,32 @@ def _made(depth: int, decay: float) -> Any:
 
 def decay_0(depth: int) -> Any:
     """Without weight decay."""
-    return _made(depth, 0.0)
+    return _factory(depth, 0.0)
 
 
 def decay_1(depth: int) -> Any:
     """0.1."""
-    return _made(depth, 0.1)
+    return _factory(depth, 0.1)
 
 
 def decay_2(depth: int) -> Any:
     """0.2."""
-    return _made(depth, 0.2)
+    return _factory(depth, 0.2)
 
 
 def decay_3(depth: int) -> Any:
     """0.3."""
-    return _made(depth, 0.3)
+    return _factory(depth, 0.3)
 
 
 def decay_4(depth: int) -> Any:
     """0.4."""
-    return _made(depth, 0.4)
+    return _factory(depth, 0.4)
 
 
 def decay_5(depth: int) -> Any:
     """0.6."""
-    return _made(depth, 0.6)
+    return _factory(depth, 0.6)
 
 
 FACTORIES: tuple[Callable[[int], Any], ...] = (decay_0, decay_1, decay_2, decay_3, decay_4, decay_5)

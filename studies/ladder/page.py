@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from studies.ladder import judge
+from studies.ladder import curved, judge
 from studies.ladder.cells import Rows
 from studies.ladder.design import GOOD, SENTENCES, WIDTHS, recipes
 from studies.ladder.judge import GROUPS, READINGS, Counts, Judged, Reading, counts
+from studies.ladder.others import Cell
 from studies.markdown import table_lines
 from studies.own.corpus import CorpusRow
 from studies.own.judge import share
@@ -29,12 +30,13 @@ def widest(rows: Rows) -> int:
     return max((d for d in WIDTHS[1:] if 2 * len(judge.judged(rows, d, ())) >= len(recipes())), default=WIDTHS[1])
 
 
-def page(rows: Rows, corpus: Sequence[CorpusRow]) -> str:
+def page(rows: Rows, corpus: Sequence[CorpusRow], curves: curved.Rows, cells: Sequence[Cell]) -> str:
     """The whole page."""
     by = {width: judge.judged(rows, width, corpus) for width in WIDTHS[1:]}
     quick = {width: judge.judged(rows, width, (), quick=True) for width in WIDTHS[1:]}
     d = widest(rows)
-    parts = (_head(by[d], d), _words(by, quick), _edges(rows), _groups(by[d], d), _without(rows), _again())
+    first = (_head(by[d], d), _words(by, quick), _edges(rows), _groups(by[d], d), _without(rows))
+    parts = (*first, curved.lines(curves, cells), _again())
     return "\n".join(line for part in parts for line in part) + "\n"
 
 
@@ -82,6 +84,14 @@ def _words(by: Mapping[int, Sequence[Judged]], quick: Mapping[int, Sequence[Judg
                 rows.append((width, NAMES[reading], one.right, one.missed, one.false, one.open, _share(one), soon))
     yield from table_lines(heads, rows)
     yield ""
+    if any(by.values()):
+        yield (
+            "![A point a recipe by its rate and scheme, a panel a width and a reading of the copy: whether it trains, "
+            "and whether the word came true](ladder.png)"
+        )
+        yield ""
+        yield "In each row AdamW stands above, Muon with AdamW below."
+        yield ""
     yield (
         "*missed*: the word is `trains`, and the wide model fails; *false*: `fails`, and it trains; *open*: "
         "`undecided` or `probably`. The table of settings is fitted on the models of [verdict.md](verdict.md) "
@@ -168,5 +178,7 @@ def _again() -> Iterator[str]:
     yield ""
     yield "```console"
     yield "$ python -m studies.ladder train --data DIR --minutes 75     # docs/ladder.csv, until it has every cell"
+    yield "$ python -m studies.ladder curves --data DIR --minutes 75    # docs/ladder_curves.csv: logits, sensitivity"
+    yield "$ python -m studies.ladder others --data DIR                 # docs/ladder_others.csv"
     yield "$ python -m studies.ladder judge                             # this page"
     yield "```"

@@ -14,6 +14,7 @@ from stabkit.results.own.cure import BY_KEY
 from stabkit.results.own.forecast import LINKS, OwnCoefficients, ours
 from stabkit.results.own.looks import KEYS
 from stabkit.results.own.measured import RAMP, TOP
+from stabkit.wording.unseen import UNSEEN, WHY
 from studies.markdown import table_lines
 from studies.own import lookup
 from studies.own.corpus import CorpusRow
@@ -81,6 +82,7 @@ def page(
         _groups(rows),
         _cures(cured, counted),
         _alarms(rows, by),
+        _unseen(),
         _wrong(counted),
         _again(),
     )
@@ -330,6 +332,22 @@ def _first(row: CorpusRow, link: str) -> int | None:
         return row.alarms.get(link)
     steps = [step for name, step in row.alarms.items() if name in LINKS_OF_WATCH]
     return min(steps) if steps else None
+
+
+def _unseen() -> Iterator[str]:
+    yield "## What sixteen updates cannot see"
+    yield ""
+    yield f"{WHY}. Each by name, with the alarm of `stabkit.watch` that would:"
+    yield ""
+    yield from _table(
+        ("what", "alarm", "from when on"),
+        [(one.what, f"`{one.alarm}`".replace(", ", "`, `") if one.alarm else "none", one.when) for one in UNSEEN],
+    )
+    yield (
+        "Attention logits: [ladder.md](ladder.md#attention-logits) has the curve, and the largest logit after 4 to "
+        "2,000 updates beside what became of the training (Wortsman et al. 2309.14322, Fig. 9, in small)."
+    )
+    yield ""
 
 
 def _wrong(counted: Counted) -> Iterator[str]:

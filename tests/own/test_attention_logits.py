@@ -13,7 +13,7 @@ from torch.nn import functional
 
 import stabkit
 from stabkit.own.chain.reader import Reader
-from stabkit.own.sublayers import attention, reading
+from stabkit.own.sublayers import graph, reading
 from stabkit.results.own.alarm import GROWN, LOGIT, Alarms
 from stabkit.results.own.cell import Sublayer
 from stabkit.results.records import Recorder
@@ -89,7 +89,7 @@ def largest(model: nn.Module, tokens: torch.Tensor) -> dict[str, float]:
 def test_the_largest_logit_is_that_by_hand_however_attention_is_written(
     how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(attention, "AT_ONCE", 100)  # some queries at a time
+    monkeypatch.setattr(graph, "AT_ONCE", 100)  # some queries at a time
     torch.manual_seed(0)
     model, tokens = Model(how).eval(), torch.randint(0, 20, (3, LENGTH))
     by_hand: list[float] = []

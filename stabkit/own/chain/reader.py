@@ -8,10 +8,11 @@ stream        x_0 (`stack`) and x_i of each sub-layer: rms, ‖x_i‖/√d; `@ro
 branch        ‖γ·f_i‖/‖ω·x_i‖
 cosine        cos(x_i, x_{i−1})
 token_cosine  mean cosine between different tokens of F
-attention     the largest attention logit of each sub-layer with attention, by `sublayers/attention.py`; of a pass with
+attention     the largest attention logit of each sub-layer with attention, by `sublayers/graph.py`; of a pass with
               another number of attentions than of those only `largest`
 scores        `information` what the scores tell of their input: H(mean p) − mean H(p), nats, p their softmax at up to
-              MOST_SCORED tokens; 0 where every token is given the same: the loss is that of who knows frequencies alone
+              MOST_SCORED tokens; 0 where every token is given the same: the loss is that of who knows frequencies
+              alone. `log_z` the mean of ln Σ exp(score) at them
 """
 
 from __future__ import annotations
@@ -114,7 +115,10 @@ class Reader:
         """A row of what scores tell; none of a model without scores."""
         if given is not None and given.dim() > 1 and given.shape[-1] > 1:
             rows = _rows(given, self._keep(self.stream.stacks[-1], given))
-            recorder.add("scores", step, ("information", "rows"), [information(rows), float(len(rows))])
+            chosen = _spread(rows).double()
+            log_z = float(torch.logsumexp(chosen, -1).mean()) if len(chosen) else math.nan
+            values = [information(chosen), float(len(rows)), log_z]
+            recorder.add("scores", step, ("information", "rows", "log_z"), values)
 
     def rows(self, states: States, site: str) -> str:
         """`1 of 8 rows` of this site's state have a number that is not finite; "" where all are."""
@@ -141,14 +145,18 @@ def _rows(scores: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
     return (whole if mask is None else whole[mask]).detach().flatten(0, -2)
 
 
+def _spread(rows: torch.Tensor) -> torch.Tensor:
+    """MOST_SCORED of them at most, evenly spread."""
+    count = min(len(rows), MOST_SCORED)
+    return rows[torch.linspace(0, len(rows) - 1, count).long().to(rows.device)] if count else rows
+
+
 def information(scores: torch.Tensor) -> float:
     """H(mean p) − mean H(p) of scores (rows, V), nats: ≥ 0, at most ln V and ln of the rows; NaN where one is none."""
-    count = min(len(scores), MOST_SCORED)
-    if not count:
+    if not len(scores):
         return 0.0
-    places = torch.linspace(0, len(scores) - 1, count).long()
-    log_p = torch.log_softmax(scores[places.to(scores.device)].double(), -1)
-    mean = torch.logsumexp(log_p, 0) - math.log(count)
+    log_p = torch.log_softmax(scores.double(), -1)
+    mean = torch.logsumexp(log_p, 0) - math.log(len(scores))
     each = -(log_p.exp() * log_p).nansum(-1).mean()
     told = float(-(mean.exp() * mean).nansum() - each)
     return told if not log_p.isnan().any() else math.nan

@@ -17,18 +17,22 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from stabkit.own.sublayers.attention import largest_logit
-from stabkit.own.sublayers.graph import FRESH, MIXES, MOVES, Node, Op, WeightUse, back, mixes_streams, routes
+from stabkit.own.sublayers.graph import (
+    ACROSS,
+    COMPLEX,
+    FRESH,
+    MIXES,
+    MOVES,
+    Node,
+    Op,
+    WeightUse,
+    back,
+    largest_logit,
+    mixes_streams,
+    routes,
+)
 from stabkit.own.sublayers.memory import Memory, storage, tensors
 
-PAIR = 1 << 31
-COMPLEX: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
-    "view_as_complex": lambda x: (x[..., 0] + 1) * PAIR + x[..., 1] + 1,
-    "view_as_real": lambda x: torch.stack((x // PAIR - 1, x % PAIR - 1), -1),
-}
-"""Pairs of numbers as one and back, for numbers from −1 on: rotary embeddings by complex numbers."""
-ACROSS = frozenset("maximum cumsum cumprod cummax logcumsumexp _fft_r2c _fft_c2c convolution".split())
-"""Operations that carry something from one position to others, and are not followed: recurrences, convolutions."""
 LINEAR = frozenset({"linear", "_linear_pointwise", "mkl_linear", "_mkl_linear"})
 
 

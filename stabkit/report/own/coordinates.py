@@ -17,6 +17,7 @@ from stabkit.results.own.coordinates import LEVEL, Coordinates
 from stabkit.results.own.widths import Widths
 from stabkit.storage.folder import reports
 from stabkit.wording import widths as over
+from stabkit.wording.unseen import UNSEEN, WHY
 from stabkit.words import plain, short
 
 if TYPE_CHECKING:
@@ -50,6 +51,8 @@ def render(words: Widths, found: Coordinates, asked: ProbeRequest, lost: Sequenc
         steps=asked.steps,
         seeds=len(asked.seeds),
         level=f"{LEVEL:g}",
+        unseen=UNSEEN,
+        unseen_why=WHY,
         lost=[plain(one) for one in lost],
     )
 

@@ -22,6 +22,7 @@ from stabkit.results.own.rules import NAMES, ORDER
 from stabkit.storage.folder import reports
 from stabkit.wording.anatomy import anatomy, notes
 from stabkit.wording.links import answer, cures, in_short, rates
+from stabkit.wording.unseen import UNSEEN, WHY
 from stabkit.words import listed, plain, scientific, short
 
 if TYPE_CHECKING:
@@ -78,6 +79,8 @@ def render(judged: Judged, done: Done[ProbeSpec, ModelCell], command: str) -> st
         notes=notes(judged.cells),
         failed=[(_where(s.depth, s.lr, s.seed), plain(lost.reason), plain(lost.log)) for s, lost in done.lost],
         cells=[_cell(cell) for cell in judged.cells],
+        unseen=UNSEEN,
+        unseen_why=WHY,
     )
 
 

@@ -50,6 +50,9 @@ LATE, LEVEL = 64, 0.003
 """Updates after which a model is to have learnt more than frequencies; H(mean p) − mean H(p) of its scores, nats."""
 LOGIT, GROWN = 1_000.0, 3.0
 """Chosen on trainings of 250 updates as the lowest that warns of none which ends well (studies/ladder/logits.py)."""
+LOGIT_RECALL = 0, 0, 0, 0, 250
+"""Of trainings of 2,000 updates that such logits hurt so many of so many were warned of, and so many of so many others,
+by this update (docs/ladder.md, from whose rows a test counts them)."""
 JUMP, BEFORE = 20.0, 5
 """Times the median of so many readings."""
 SMALL, SMALL_READINGS = 1e-6, 8
