@@ -31,23 +31,24 @@ def read(*paths: Path) -> dict[int, CorpusRow]:
     return rows
 
 
-def tried(rows: Rows, setup: Setup) -> dict[float, bool]:
-    """{half-rung of the search: whether it trains at width 64}, of what has a row."""
-    cases: dict[float, int] = {half: setup.case(BASE, half).number for half in RUNGS}
-    return {half: rows[number].ends == "trains" for half, number in cases.items() if number in rows}
-
-
-def searching(rows: Rows, setup: Setup) -> int | None:
-    """The half-rung to train next in search of the edge; None where it is known."""
-    rung = next_rung(RUNGS, tried(rows, setup))
-    return None if rung is None else int(rung)
+def search(rows: Rows, setup: Setup) -> tuple[dict[float, bool], int | None]:
+    """({half-rung: whether it trains at width 64}, the one to train next; None where the edge is known), step by step
+    as the search goes: a copy that was trained besides is no part of it, for it would move the edge."""
+    tried = dict[float, bool]()
+    while (rung := next_rung(RUNGS, tried)) is not None:
+        row = rows.get(setup.case(BASE, int(rung)).number)
+        if row is None:
+            return tried, int(rung)
+        tried[rung] = row.ends == "trains"
+    return tried, None
 
 
 def edge(rows: Rows, setup: Setup) -> int | None:
     """The highest half-rung that trains at width 64; the lowest one where none does; None where it is not known yet."""
-    if searching(rows, setup) is not None:
+    tried, following = search(rows, setup)
+    if following is not None:
         return None
-    return max((int(half) for half, trains in tried(rows, setup).items() if trains), default=RUNGS[0])
+    return max((int(half) for half, trains in tried.items() if trains), default=RUNGS[0])
 
 
 def left(rows: Rows) -> Iterator[Case]:
@@ -55,7 +56,7 @@ def left(rows: Rows) -> Iterator[Case]:
     widths from 512 down; Muon's at 512 last, flat ones first."""
     edges = dict[Setup, int]()
     for setup in setups():
-        half = searching(rows, setup)
+        _, half = search(rows, setup)
         if half is not None:
             yield setup.case(BASE, half)
         elif (found := edge(rows, setup)) is not None:
