@@ -12,6 +12,7 @@ from typing import Any
 from stabkit.errors import UsageError
 from stabkit.options import machine, ranges
 from stabkit.options.commands import ProbeOptions
+from stabkit.results.own.measured import UPDATES
 from stabkit.running.executors import ExecutorOptions
 from stabkit.running.probes import ProbeRequest
 
@@ -35,7 +36,7 @@ def probe(options: ProbeOptions) -> tuple[ProbeRequest, ExecutorOptions]:
         quick=options.quick,
         fresh=options.fresh,
         widths=_widths(options.widths, depths),
-        predict=_predicted(options.predict, options.widths),
+        predict=_predicted(options.predict, options.widths, options.steps),
         out=machine.output(options.out),
     )
     if asked.widths != (None,) and len(asked.lrs) > 1:
@@ -60,10 +61,12 @@ def _widths(given: Any, depths: Any) -> tuple[int | None, ...]:
     return tuple(sorted(widths))
 
 
-def _predicted(given: Any, widths: Any) -> tuple[int, ...]:
-    """Widths to say what is expected of; raises UsageError without --widths."""
+def _predicted(given: Any, widths: Any, steps: Any) -> tuple[int, ...]:
+    """Widths to say what is expected of; raises UsageError without --widths, and without a forecast."""
     if given in (None, ""):
         return ()
+    if steps != UPDATES:
+        raise UsageError(f"--predict needs forecasts, of --steps {UPDATES}")
     if widths in (None, ""):
         raise UsageError("--predict needs --widths: the law over them says what is expected at others")
     return tuple(sorted(ranges.wholes("--predict", given, 1, 1_000_000)))

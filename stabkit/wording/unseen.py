@@ -26,7 +26,7 @@ UNSEEN = (
             LOGIT, *LOGIT_RECALL
         ),
     ),
-    Unseen("output-logit drift", "", "`log_z` is recorded at every reading, and nothing warns of it"),
+    Unseen("output-logit drift", "", "log Z is recorded at every reading; no alarm warns of it"),
     Unseen(
         "late spikes",
         "jump, loss, finite, level",

@@ -9,7 +9,7 @@ from stabkit.results.own.widths import AtWidth, Expected, Widths
 from stabkit.wording.links import along, rests_on, worth
 from stabkit.words import fitting, scientific
 
-HEADS = ("word", "rests on", "rate", "trains up to", "not at")
+HEADS = ("word", "rests on", "rate", "trains up to", "not shown to at")
 EXPECTED = {
     "trains": "it is expected to train at {}",
     "fails": "it is expected not to train at {}",
@@ -17,12 +17,13 @@ EXPECTED = {
 }
 
 
-def answer(name: str, found: Widths, predict: Sequence[int], time: float) -> str:
-    """`gpt trains to 128 wide, fails at 256 (256 wide: seen, after 140 updates). The highest rate that trains …`."""
+def answer(name: str, found: Widths, predict: Sequence[int], time: float, *, searched: bool = True) -> str:
+    """`gpt trains to 128 wide, fails at 256 (256 wide: seen, after 140 updates). The highest rate that trains …`;
+    nothing of other rates where none was `searched`."""
     widest = found.widest
     basis = rests_on(widest.decision) or "no forecast"
     said = f"{name} {by_width(found)} at {_rates(found)} ({widest.width} wide: {basis}){worth(widest.decision)}"
-    sentences = (said, highest(found, time), *expected(found, predict))
+    sentences = (said, highest(found, time), *expected(found, predict)) if searched else (said,)
     return " ".join(f"{one}." for one in sentences if one)
 
 
@@ -39,12 +40,9 @@ def by_width(found: Widths) -> str:
 
 
 def highest(found: Widths, time: float) -> str:
-    """`the highest rate that trains goes as d^−0.5 (−1.0 to 0.0)`, or why that is not known; "" where rates were not
-    tried."""
+    """`The highest rate that trains goes as d^−0.5 (−1.0 to 0.0)`, or why that is not known."""
     if found.law is not None:
         return f"The highest rate that trains goes as d^{exponent(found.law)}"
-    if all(len(row.tried) < 2 for row in found.rows):
-        return ""
     without = [row for row in found.rows if row.bracket is None]
     parts = []
     for said, some in (

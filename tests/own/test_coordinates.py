@@ -107,6 +107,8 @@ def test_a_factory_that_ignores_its_width_is_refused() -> None:
         (("--depths", "2,4", "--widths", "16,32"), "--widths takes one depth"),
         (("--widths", "16,32"), "--widths takes one depth"),
         (("--depths", "2", "--widths", "16,32", "--lr", "1e-3,1e-2"), "give one --lr"),
+        (("--depths", "2", "--predict", "64"), "--predict needs --widths"),
+        (("--depths", "2", "--widths", "16,32", "--predict", "64", "--steps", "4"), "--predict needs forecasts"),
     ],
 )
 def test_bad_input_is_one_line(words: tuple[str, ...], said: str, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stabkit.figures.depth import widths as picture
 from stabkit.results.line import boxed, line
 from stabkit.results.own.looks import Decision
 from stabkit.results.own.widths import FARTHEST, RESOLVED, AtWidth, Widths
@@ -90,3 +91,13 @@ def test_without_a_bracket_at_every_width_there_is_no_law_and_nothing_is_expecte
     assert "Without that law nothing is expected of 512 and 1024 wide" in said
     open_ = AtWidth(width=256, rate=1e-3, tried={1.0: rows[0].decision, 4.0: rows[0].decision})
     assert "--time 240 goes on at 256 wide" in words.answer("gpt", Widths([*rows[2:], open_]), (), 120.0)
+
+
+def test_the_picture_has_a_bracket_a_width_and_draws_what_was_never_found() -> None:
+    frame = picture.select(falling(-0.5))
+    assert list(frame["width"]) == [64, 128, 256] and (frame["trains"] < frame["fails"]).all()
+    assert (frame["low"] < frame["high"]).all() and "trains up to" in picture.alt(frame)
+    alone = picture.select(Widths([at(64, 1e3), at(128, 1e3)]))
+    assert alone["fails"].isna().all() and "not at none tried" in picture.alt(alone)
+    for some in (frame, alone):
+        assert picture.draw(some).axes

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stabkit.figures.depth.coordinates import PICTURE
+from stabkit.figures.depth.widths import PICTURE as RATES
 from stabkit.report.cards import card
 from stabkit.report.frame import once, page, shell
 from stabkit.results.intervals import Interval
 from stabkit.results.own.coordinates import LEVEL, Coordinates
+from stabkit.results.own.measured import UPDATES
 from stabkit.results.own.widths import Widths
 from stabkit.storage.folder import reports
 from stabkit.wording import widths as over
@@ -44,6 +46,7 @@ def render(words: Widths, found: Coordinates, asked: ProbeRequest, lost: Sequenc
         "coordinates.html.j2",
         shell(TITLE, command, [over.in_short(_name(asked), words), whole(words, found, asked)]),
         card=card(PICTURE, PICTURE.select(found), found),
+        rates=card(RATES, RATES.select(words), words),
         heads=[str(width) for width in widths(found)],
         table=rows(found),
         word_heads=over.HEADS,
@@ -59,7 +62,8 @@ def render(words: Widths, found: Coordinates, asked: ProbeRequest, lost: Sequenc
 
 def whole(words: Widths, found: Coordinates, asked: ProbeRequest) -> str:
     """The words of all widths, and what their coordinates do."""
-    return f"{over.answer(_name(asked), words, asked.predict, asked.time)} {answer(found)}"
+    searched = asked.steps == UPDATES
+    return f"{over.answer(_name(asked), words, asked.predict, asked.time, searched=searched)} {answer(found)}"
 
 
 def _name(asked: ProbeRequest) -> str:
