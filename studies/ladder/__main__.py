@@ -58,7 +58,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def judged(asked: argparse.Namespace) -> int:
     """`judge`: the page, written or compared; `count`: the rows that there are."""
-    from studies.ladder import judge, page, picture
+    from studies.ladder import judge, logits, page, picture
     from studies.own import corpus
 
     rows = cells.read(*([asked.rows] if asked.rows else [ROWS, ON_GPU]))
@@ -67,11 +67,13 @@ def judged(asked: argparse.Namespace) -> int:
         print("; ".join(f"width {width}: {n} of {len(recipes())} recipes" for width, n in have.items()))
         return int(asked.asked and any(have[width] < n for width, n in NEEDED.items()))
     known = list(corpus.read(DOCS / "own_corpus.csv").values())
-    text = page.page(rows, known, curves.read(CURVES), others.read(OTHERS))
+    lines = curves.read(CURVES)
+    text = page.page(rows, known, lines, others.read(OTHERS))
     if asked.check:
         return int(text != PAGE.read_text(encoding="utf-8"))
     PAGE.write_text(text, encoding="utf-8")
-    picture.write({width: judge.judged(rows, width, ()) for width in (128, 256, 512)}, PAGE.with_suffix(".png"))
+    by = {width: judge.judged(rows, width, ()) for width in (128, 256, 512)}
+    picture.write(by, logits.groups(lines.values(), "logits"), PAGE.with_suffix(".png"))
     print(PAGE)
     return 0
 

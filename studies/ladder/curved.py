@@ -19,6 +19,7 @@ from studies.ladder.others import DECAYS, Cell
 from studies.markdown import table_lines
 from studies.own.judge import share
 
+KINDS = {False: "without QK-norm", True: "with QK-norm"}
 Rows = Mapping[Training, CurveRow]
 
 
@@ -40,6 +41,12 @@ def _logits(rows: Sequence[CurveRow]) -> Iterator[str]:
         "of any layer on a fixed batch, beside the loss at the end:"
     )
     yield ""
+    if some:
+        yield (
+            "![The largest attention logit over updates, a line a rate, a panel a width with and without QK-norm]"
+            "(ladder_logits.png)"
+        )
+        yield ""
     heads = ("width", "QK-norm", "rate", *(f"after {t:,}" for t in READ if t), "loss at the end")
     table = []
     for row in rows:
@@ -73,15 +80,16 @@ def _logits(rows: Sequence[CurveRow]) -> Iterator[str]:
     )
     yield ""
     yield from table_lines(
-        ("by update", f"hurt, warned of (logit above {LOGIT:,.0f})", "not hurt, warned of"),
-        [
-            (f"{t:,}", share(one.found, one.hurt), share(one.false, one.well))
-            for t in READ
-            if t and some
-            for one in (logits.alarmed(logits.groups(rows, "logits"), LOGIT, t),)
-        ],
+        ("by update", *(f"{what}, {which}" for which in KINDS.values() for what in ("hurt, warned of", "not hurt"))),
+        [(f"{t:,}", *(text for heads in KINDS for text in _shares(rows, t, heads=heads))) for t in READ if t and some],
     )
     yield ""
+
+
+def _shares(rows: Sequence[CurveRow], update: int, *, heads: bool) -> tuple[str, str]:
+    """Of what is hurt, and of what is not, how many are warned of by this update."""
+    one = logits.alarmed(logits.groups(rows, "logits", heads=heads), LOGIT, update)
+    return share(one.found, one.hurt), share(one.false, one.well)
 
 
 def recall(rows: Sequence[CurveRow], update: int) -> tuple[int, int, int, int, int]:

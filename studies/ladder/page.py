@@ -41,7 +41,9 @@ def page(rows: Rows, corpus: Sequence[CorpusRow], curves: curved.Rows, cells: Se
 
 
 def answer(some: Sequence[Judged], width: int) -> str:
-    """The sentence with its n."""
+    """The sentence with its n; of fewer than half of the recipes that there is none yet."""
+    if 2 * len(some) < len(recipes()):
+        return f"Not decided yet: {len(some)} of {len(recipes())} recipes have an outcome at width {width}."
     key = judge.sentence(some)
     own, kept = counts(some, "own"), max((counts(some, law) for law in COPIES), key=lambda one: one.right)
     best, other = (own, kept) if key == "own" else (counts(some, key), own)  # type: ignore[arg-type]

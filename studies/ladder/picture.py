@@ -1,4 +1,5 @@
-"""docs/ladder.png: every recipe's outcome beside the word of its copy, a panel a width and a reading."""
+"""docs/ladder.png: every recipe's outcome beside the word of its copy, a panel a width and a reading; and
+docs/ladder_logits.png: the largest attention logit over updates, a panel a width with and without QK-norm."""
 
 from __future__ import annotations
 
@@ -6,12 +7,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from stabkit.results.own.alarm import LOGIT
+from studies.ladder.curves import RATES
 from studies.ladder.design import OFFSETS, OPTIMIZERS, SCHEMES
 from studies.ladder.judge import Judged, Reading
+from studies.ladder.logits import RateGroup
 
 ROWS: Mapping[Reading, str] = {
     "kept": "copy of width 64, rate kept",
@@ -27,6 +33,11 @@ SIGNS: Sequence[tuple[str, dict[str, Any]]] = (
     ("word open, trains", {"marker": "s", "color": OPEN, "markerfacecolor": OPEN}),
     ("word open, fails", {"marker": "s", "color": OPEN, "markerfacecolor": "white"}),
 )
+ENDS: Mapping[str, dict[str, Any]] = {
+    "ends well": {"marker": "o"},
+    "hurt": {"marker": "o", "markerfacecolor": "white"},
+    "diverged": {"marker": "X"},
+}
 
 
 def draw(by: Mapping[int, Sequence[Judged]]) -> Figure:
@@ -70,7 +81,35 @@ def _sign(one: Judged, reading: Reading) -> int:
     return 3 if one.trains else 2
 
 
-def write(by: Mapping[int, Sequence[Judged]], path: Path) -> None:
-    """The picture's file; nothing where no width has an outcome."""
+def draw_logits(some: Sequence[RateGroup]) -> Figure:
+    """A line a rate; a cross where it diverged, an open end where it is hurt."""
+    figure = Figure(figsize=(1.0 + 2.3 * len(some), 3.0), layout="constrained", dpi=110)
+    grid = figure.subplots(1, len(some), squeeze=False, sharex=True, sharey=True)[0]
+    hues = colormaps["viridis"](np.linspace(0.0, 0.9, len(RATES)))
+    for axes, group in zip(grid, some, strict=True):
+        own = group.rows[0].training
+        axes.set_title(f"width {own.width}, {'with' if own.heads else 'without'} QK-norm", fontsize=8, loc="left")
+        for hue, row in zip(hues, group.rows, strict=True):
+            x, y = zip(*((t, z) for t, z in row.largest.items() if t and z == z), strict=True)
+            axes.plot(x, y, "-", color=hue, linewidth=1.3)
+            end = "X" if row.reached < own.updates else "o"
+            face = "white" if group.hurt(row) and end == "o" else hue
+            axes.plot(x[-1:], y[-1:], end, color=hue, markerfacecolor=face, markersize=5)
+        axes.axhline(LOGIT, color="black", linewidth=0.8, linestyle=":")
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        axes.set_xlabel("updates", fontsize=8)
+    grid[0].set_ylabel("largest attention logit", fontsize=8)
+    handles = [Line2D([], [], color=hue, label=f"rate {rate:g}") for hue, rate in zip(hues, RATES, strict=True)]
+    for label, look in ENDS.items():
+        handles.append(Line2D([], [], linestyle="none", color="black", label=label, **look))
+    figure.legend(handles=handles, loc="outside lower center", ncols=5, fontsize=8, frameon=False)
+    return figure
+
+
+def write(by: Mapping[int, Sequence[Judged]], curves: Sequence[RateGroup], path: Path) -> None:
+    """Both files; none of what has no rows."""
     if any(by.values()):
         draw(by).savefig(path, metadata={"Software": None})
+    if curves:
+        draw_logits(curves).savefig(path.with_stem(f"{path.stem}_logits"), metadata={"Software": None})
