@@ -50,7 +50,11 @@ def main(arguments: Sequence[str]) -> int:
         return judged(asked)
     elif asked.command == "others":
         with tempfile.TemporaryDirectory() as aside:
-            others.write(asked.rows or OTHERS, list(others.probed(asked.data, Path(aside))))
+            path = asked.rows or OTHERS
+            rows = others.read(path)
+            for cell in others.probed(asked.data, Path(aside), rows):
+                rows.append(cell)
+                others.write(path, rows)
     else:
         curves.run(asked.rows or CURVES, asked.data, asked.minutes, asked.workers, asked.device, asked.widest)
     return 0

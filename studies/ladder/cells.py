@@ -51,9 +51,15 @@ def edge(rows: Rows, setup: Setup) -> int | None:
     return max((int(half) for half, trains in tried.items() if trains), default=RUNGS[0])
 
 
+def censored(rows: Rows, setup: Setup) -> bool:
+    """Whether no rate of the search trains, or the highest one does: then the edge lies beyond."""
+    tried, _ = search(rows, setup)
+    return not any(tried.values()) or tried.get(RUNGS[-1], False)
+
+
 def left(rows: Rows) -> Iterator[Case]:
     """What has no row, in the order in which it is trained: edges, copies of width 64, then recipe by recipe the
-    widths from 512 down; Muon's at 512 last, flat ones first."""
+    widths from 512 down, width 64 with another seed, and Muon's at 512 last, flat ones first."""
     edges = dict[Setup, int]()
     for setup in setups():
         _, half = search(rows, setup)
@@ -68,6 +74,7 @@ def left(rows: Rows) -> Iterator[Case]:
     quick = [(setup, half, width) for setup, half in chosen for width in WIDTHS[:0:-1] if not slow(setup, width)]
     late = sorted(((setup, half) for setup, half in chosen if slow(setup, 512)), key=lambda one: one[0].depth)
     cases += [setup.case(width, half) for setup, half, width in quick]
+    cases += [setup.case(BASE, half, again=True) for setup, half in chosen]
     cases += [setup.case(512, half) for setup, half in late]
     yield from (case for case in dict.fromkeys(cases) if case.number not in rows)
 

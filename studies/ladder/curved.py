@@ -15,7 +15,7 @@ from stabkit.words import short
 from studies.ladder import logits
 from studies.ladder.curves import RATES, READ, CurveRow, Training, sensitivity
 from studies.ladder.logits import HURT, LIMITS, RateGroup
-from studies.ladder.others import DECAYS, Cell
+from studies.ladder.others import DECAYS, OtherCell
 from studies.markdown import table_lines
 from studies.own.judge import share
 
@@ -23,7 +23,7 @@ KINDS = {False: "without QK-norm", True: "with QK-norm"}
 Rows = Mapping[Training, CurveRow]
 
 
-def lines(rows: Rows, cells: Sequence[Cell]) -> Iterator[str]:
+def lines(rows: Rows, cells: Sequence[OtherCell]) -> Iterator[str]:
     """All three sections, of what there is."""
     yield from _logits(list(rows.values()))
     yield from _sensitivity(list(rows.values()))
@@ -151,7 +151,7 @@ def _number(law: Interval) -> str:
     return f"{value} ({low} to {high})"
 
 
-def _others(cells: Sequence[Cell]) -> Iterator[str]:
+def _others(cells: Sequence[OtherCell]) -> Iterator[str]:
     yield "## 48 cells of others"
     yield ""
     if not cells:
@@ -163,8 +163,8 @@ def _others(cells: Sequence[Cell]) -> Iterator[str]:
     yield (
         "The grid of nanochat's pull request 644: width 256, 24 layers, μP, Muon's rate by weight decay; none of the "
         f"{len(cells)} diverged. `stabkit probe --quick` by the published settings, on a batch 1,024 times smaller: "
-        f"**{alarms} false alarms of {len(cells)}** (`fails` or `probably fails`), {trains} told to train, "
-        f"{len(cells) - alarms - trains} undecided. The word, and the loss there:"
+        f"**{alarms} false alarms of {len(cells)}** (`fails` or `probably fails`), {trains} told to train or probably "
+        f"to, {len(cells) - alarms - trains} undecided. The word, and the loss there:"
     )
     yield ""
     rates = sorted({cell.rate for cell in cells})
@@ -176,7 +176,7 @@ def _others(cells: Sequence[Cell]) -> Iterator[str]:
     yield ""
 
 
-def _cell(cell: Cell | None) -> str:
+def _cell(cell: OtherCell | None) -> str:
     if cell is None:
         return "–"
     p = f" {cell.probability:.2f}" if cell.probability is not None else ""

@@ -99,8 +99,21 @@ class Nanochat(nn.Module):
         return scores
 
 
-def _factory(depth: int, decay: float) -> Any:
-    """(model, loss, optimizers) as a user's factory."""
+def __getattr__(name: str) -> Callable[[int], Any]:
+    """`cell_0_5`: the factory of a rate and a decay by their places, for a command's process imports it by its name."""
+    kind, *places = name.split("_")
+    if kind != "cell" or len(places) != 2:
+        raise AttributeError(name)
+    rate, decay = RATES[int(places[0])], DECAYS[int(places[1])]
+
+    def factory(depth: int) -> Any:
+        return _parts(depth, rate, decay)
+
+    return factory
+
+
+def _parts(depth: int, rate: float, decay: float) -> Any:
+    """(model, loss, optimizers) as a user's factory: the rate is Muon's, the others' stay."""
     text = subwords("python", Path(os.environ[DATA]))
     model = Nanochat(depth)
     times = (WIDTH / 768) ** -0.5
@@ -108,7 +121,7 @@ def _factory(depth: int, decay: float) -> Any:
         {"params": model.head.parameters(), "lr": 0.004 * times},
         {"params": model.tokens.parameters(), "lr": 0.2 * times},
     ]
-    muon = torch.optim.Muon(model.blocks.parameters(), lr=0.02, weight_decay=decay)
+    muon = torch.optim.Muon(model.blocks.parameters(), lr=rate, weight_decay=decay)
     adam = torch.optim.AdamW(groups, betas=(0.8, 0.95), eps=1e-10, weight_decay=0.0)
 
     def loss(model: nn.Module, step: int) -> torch.Tensor:
@@ -118,42 +131,8 @@ def _factory(depth: int, decay: float) -> Any:
     return model, loss, [muon, adam]
 
 
-def decay_0(depth: int) -> Any:
-    """Without weight decay."""
-    return _factory(depth, 0.0)
-
-
-def decay_1(depth: int) -> Any:
-    """0.1."""
-    return _factory(depth, 0.1)
-
-
-def decay_2(depth: int) -> Any:
-    """0.2."""
-    return _factory(depth, 0.2)
-
-
-def decay_3(depth: int) -> Any:
-    """0.3."""
-    return _factory(depth, 0.3)
-
-
-def decay_4(depth: int) -> Any:
-    """0.4."""
-    return _factory(depth, 0.4)
-
-
-def decay_5(depth: int) -> Any:
-    """0.6."""
-    return _factory(depth, 0.6)
-
-
-FACTORIES: tuple[Callable[[int], Any], ...] = (decay_0, decay_1, decay_2, decay_3, decay_4, decay_5)
-"""One a decay: a command's process imports a factory by its name."""
-
-
 @dataclass(frozen=True, kw_only=True)
-class Cell:
+class OtherCell:
     """One of the grid."""
 
     rate: float
@@ -167,27 +146,26 @@ class Cell:
         return self.word in ("fails", "probably fails")
 
 
-def probed(data: Path, out: Path) -> Iterator[Cell]:
-    """What `stabkit probe --quick` says of all 48: its first word, nothing is trained on."""
+def probed(data: Path, out: Path, known: list[OtherCell]) -> Iterator[OtherCell]:
+    """What `stabkit probe --quick` says of those that are not `known`: its first word, nothing is trained on."""
     import stabkit
 
     os.environ[DATA] = str(data)
-    for i, factory in enumerate(FACTORIES):
-        found = stabkit.probe(factory, DEPTH, lr=RATES, seeds=0, quick=True, out=out)
-        for own in found.judged.verdicts:
-            yield Cell(
-                rate=own.lr,
-                decay=DECAYS[i],
-                published=PUBLISHED[RATES.index(own.lr)][i],
-                word=own.decision.word,
-                probability=own.decision.probability,
-            )
+    done = {(cell.rate, cell.decay) for cell in known}
+    for i, rate in enumerate(RATES):
+        for j, decay in enumerate(DECAYS):
+            if (rate, decay) not in done:
+                found = stabkit.probe(f"{__name__}:cell_{i}_{j}", DEPTH, seeds=0, quick=True, out=out)
+                said = found.judged.worst.decision
+                yield OtherCell(
+                    rate=rate, decay=decay, published=PUBLISHED[i][j], word=said.word, probability=said.probability
+                )
 
 
 NAMES = ("rate", "decay", "published", "word", "probability")
 
 
-def write(path: Path, cells: list[Cell]) -> None:
+def write(path: Path, cells: list[OtherCell]) -> None:
     """As CSV."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
@@ -198,13 +176,13 @@ def write(path: Path, cells: list[Cell]) -> None:
     write_file(path, out.getvalue().encode())
 
 
-def read(path: Path) -> list[Cell]:
+def read(path: Path) -> list[OtherCell]:
     """The rows of a file; none where there is no file."""
     if not path.exists():
         return []
     rows = csv.DictReader(io.StringIO(path.read_text(encoding="utf-8")))
     return [
-        Cell(
+        OtherCell(
             rate=float(row["rate"]),
             decay=float(row["decay"]),
             published=float(row["published"]),

@@ -16,13 +16,13 @@ from matplotlib.lines import Line2D
 from stabkit.results.own.alarm import LOGIT
 from studies.ladder.curves import RATES
 from studies.ladder.design import OFFSETS, OPTIMIZERS, SCHEMES
-from studies.ladder.judge import Judged, Reading
+from studies.ladder.judge import JudgedRecipe, Reading
 from studies.ladder.logits import RateGroup
 
 ROWS: Mapping[Reading, str] = {
     "kept": "copy of width 64, rate kept",
-    "root": "copy of width 64, rate × √(d/64)",
-    "whole": "copy of width 64, rate × d/64",
+    "root": "copy of width 64, √(d/64) × rate",
+    "whole": "copy of width 64, d/64 × rate",
 }
 RIGHT, MISSED, FALSE, OPEN = "#0072B2", "#D55E00", "#E69F00", "#8A8A8A"
 SIGNS: Sequence[tuple[str, dict[str, Any]]] = (
@@ -30,8 +30,8 @@ SIGNS: Sequence[tuple[str, dict[str, Any]]] = (
     ("fails, word right", {"marker": "o", "color": RIGHT, "markerfacecolor": "white"}),
     ("missed: told to train, fails", {"marker": "X", "color": MISSED, "markerfacecolor": MISSED}),
     ("false: told to fail, trains", {"marker": "^", "color": FALSE, "markerfacecolor": FALSE}),
-    ("word open, trains", {"marker": "s", "color": OPEN, "markerfacecolor": OPEN}),
-    ("word open, fails", {"marker": "s", "color": OPEN, "markerfacecolor": "white"}),
+    ("undecided, trains", {"marker": "s", "color": OPEN, "markerfacecolor": OPEN}),
+    ("undecided, fails", {"marker": "s", "color": OPEN, "markerfacecolor": "white"}),
 )
 ENDS: Mapping[str, dict[str, Any]] = {
     "ends well": {"marker": "o"},
@@ -40,7 +40,7 @@ ENDS: Mapping[str, dict[str, Any]] = {
 }
 
 
-def draw(by: Mapping[int, Sequence[Judged]]) -> Figure:
+def draw(by: Mapping[int, Sequence[JudgedRecipe]]) -> Figure:
     """The widths that have an outcome beside each other, the readings below each other."""
     widths = [width for width, some in by.items() if some]
     figure = Figure(figsize=(1.8 + 2.6 * len(widths), 1.0 + 2.5 * len(ROWS)), layout="constrained", dpi=110)
@@ -56,7 +56,7 @@ def draw(by: Mapping[int, Sequence[Judged]]) -> Figure:
     return figure
 
 
-def _panel(axes: Axes, some: Sequence[Judged], reading: Reading) -> None:
+def _panel(axes: Axes, some: Sequence[JudgedRecipe], reading: Reading) -> None:
     names = list(SCHEMES)
     for one in some:
         setup = one.recipe.setup
@@ -71,7 +71,7 @@ def _panel(axes: Axes, some: Sequence[Judged], reading: Reading) -> None:
         axes.spines[side].set_visible(False)
 
 
-def _sign(one: Judged, reading: Reading) -> int:
+def _sign(one: JudgedRecipe, reading: Reading) -> int:
     """Of SIGNS."""
     true = one.came_true(reading)
     if true is None:
@@ -107,7 +107,7 @@ def draw_logits(some: Sequence[RateGroup]) -> Figure:
     return figure
 
 
-def write(by: Mapping[int, Sequence[Judged]], curves: Sequence[RateGroup], path: Path) -> None:
+def write(by: Mapping[int, Sequence[JudgedRecipe]], curves: Sequence[RateGroup], path: Path) -> None:
     """Both files; none of what has no rows."""
     if any(by.values()):
         draw(by).savefig(path, metadata={"Software": None})

@@ -49,7 +49,8 @@ class Scheme:
     heads: bool = False
     """Queries and keys are normalised, a head each (QK-norm)."""
     over_width: bool = False
-    """μP's laws over width, from BASE on: scores times BASE/d, and Adam's rate of the blocks' matrices too."""
+    """μP's laws over width, from BASE on: scores times BASE/d, Adam's rate and ε of the blocks' matrices too; embedding
+    and head are drawn as at BASE."""
 
 
 def _root(n: float) -> Callable[[int, int], float]:
@@ -288,7 +289,8 @@ def draw(model: Model, shape: Shape) -> None:
                 nn.init.normal_(last.weight, std=2 / (shape.depth * math.sqrt(shape.width)))
             last.weight.mul_(gain)
     wide = {"normal-0.02": 0.02, "gpt2": 0.02, "small": math.sqrt(2 / (5 * shape.width)), "torch": 1.0}
-    std = wide.get(shape.init, shape.width**-0.5)
+    width = BASE if scheme_of(shape).over_width else shape.width
+    std = wide.get(shape.init, width**-0.5)
     if not model.vision and isinstance(model.tokens, nn.Embedding):  # a Linear is as torch draws it
         tied = shape.tied and shape.init == "torch"  # scores of variance d are nobody's choice
         nn.init.normal_(model.tokens.weight, std=0.02 if tied else std)
@@ -296,7 +298,7 @@ def draw(model: Model, shape: Shape) -> None:
     if shape.init == "torch":
         model.head.reset_parameters()
     else:
-        nn.init.normal_(model.head.weight, std=min(std, shape.width**-0.5))
+        nn.init.normal_(model.head.weight, std=min(std, width**-0.5))
 
 
 def _matrix(weight: torch.Tensor, shape: Shape) -> None:

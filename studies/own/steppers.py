@@ -32,7 +32,8 @@ def optimizers(model: Any, name: str, rate: float) -> list[torch.optim.Optimizer
     matrices = [p for p in blocks.parameters() if p.dim() == 2]
     rest = [p for p in every if all(p is not matrix for matrix in matrices)]
     if name == "adamw" and model.out != 1.0:
-        groups: list[dict[str, Any]] = [{"params": rest}, {"params": matrices, "lr": rate * float(model.out)}]
+        slower = {"params": matrices, "lr": rate * float(model.out), "eps": 1e-8 * float(model.out)}
+        groups: list[dict[str, Any]] = [{"params": rest}, slower]
         return [torch.optim.AdamW(groups, lr=rate, weight_decay=0.0)]
     if name == "adamw":
         return [torch.optim.AdamW(every, lr=rate, weight_decay=0.0)]
