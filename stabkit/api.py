@@ -239,9 +239,8 @@ def probe(asked: commands.ProbeOptions, listener: CallListener | None) -> ProbeR
         for cell, lost in done.lost:
             warn(f"depth {cell.depth}, seed {cell.seed} has no result: {lost.reason}")
     if found is None:
-        (lr,) = wanted.lrs
-        sizes = coordinates([cell for cell in done.results if cell.facts.lr == lr], len(wanted.widths))
-        words = over_widths(done.results, lr)
+        sizes = coordinates([cell for cell in done.results if cell.facts.times == 1], len(wanted.widths))
+        words = over_widths(done.results, wanted.seeds[0])
         return CoordinatesResult(call=following.command, request=wanted, done=done, found=sizes, words=words)
     seconds = round(time.time() - begin, 1)
     return ProbeResult(call=following.command, request=wanted, done=done, judged=found, seconds=seconds)

@@ -48,11 +48,14 @@ class ProbeSpec:
     """What is changed to try a cure."""
     width: int | None = None
     """None: the factory's own."""
+    times: float = 1.0
+    """What every rate is multiplied by."""
 
     @property
     def name(self) -> str:
-        """`gpt-12L-d64-lr0.001-s0`."""
+        """`gpt-12L-d64-lr0.001x4-s0`."""
         depth, lr = "" if self.depth is None else f"{self.depth}L", f"lr{self.lr:g}" if self.lr else ""
+        lr += f"x{self.times:g}" if self.times != 1.0 else ""
         width = f"d{self.width}" if self.width else ""
         change = re.sub(r"[^\w-]", "", self.change.replace("/", "-over-").replace("*", "-times-"))
         words = (self.factory.rpartition(":")[2], depth, width, lr, f"s{self.seed}", change)
@@ -117,6 +120,7 @@ class ProbeRequest:
             "train": train,
             "until": until,
             "seconds": self.time,
+            "times": spec.times,
             "out": str(self.out),
             "fresh": self.fresh,
         }
@@ -156,19 +160,18 @@ def run(request: ProbeRequest, execute: Map, until: float, probing: Probing) -> 
 
 
 def over(request: ProbeRequest, execute: Map, until: float, probing: Probing) -> Done[ProbeSpec, ModelCell]:
-    """Every width, with the other seeds their sizes alone; then rates with the first seed, round by round, until the
-    highest that trains is known at each, or the time is over. Raises as `run`."""
+    """Every width, with the other seeds their sizes alone; then multiples of its rate with the first seed, round by
+    round, until the highest that trains is known at each, or the time is over. Raises as `run`."""
     first = replace(request, seeds=request.seeds[:1]).specs()
     done = _probed(request, first, execute, until, probing)
     lost = {spec for spec, _ in done.lost}
     at = {cell.facts.width: spec for spec, cell in zip([s for s in first if s not in lost], done.results, strict=True)}
     if others := replace(request, seeds=request.seeds[1:]).specs():
         done = done.and_(_probed(request, others, execute, until, probing, "no"))
-    (lr,) = request.lrs
     while request.steps == UPDATES and time.time() < until and len(at) > 1:
-        rows = over_widths(done.results, lr).rows
-        rates = {row.width: k * row.rate for row in rows if (k := row.next_multiple) is not None}
-        more = [spec for width, rate in rates.items() if (spec := replace(at[width], lr=rate)) not in lost]
+        rows = over_widths(done.results, request.seeds[0]).rows
+        wanted = {row.width: k for row in rows if (k := row.next_multiple) is not None}
+        more = [spec for width, k in wanted.items() if (spec := replace(at[width], times=k)) not in lost]
         if not more:
             break
         found = _probed(request, more, execute, until, probing)

@@ -57,6 +57,8 @@ class Job(Context, total=False):
     """Seconds since 1970 at which a training ends."""
     seconds: float
     """… and after which, of the command."""
+    times: float
+    """What every rate is multiplied by."""
     fresh: bool
     smallest: list[int | None]
     """(depth, width) at which `lr` is the rate."""

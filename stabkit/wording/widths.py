@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from stabkit.results.intervals import Interval
-from stabkit.results.own.widths import AtWidth, Expected, Widths
+from stabkit.results.own.widths import FEWEST, AtWidth, Expected, Widths
 from stabkit.wording.links import along, rests_on, worth
 from stabkit.words import fitting, scientific
 
-HEADS = ("word", "rests on", "rate", "trains up to", "not shown to at")
+HEADS = ("word", "rests on", "rate", "trains up to", "fails at")
 EXPECTED = {
     "trains": "it is expected to train at {}",
     "fails": "it is expected not to train at {}",
@@ -43,17 +44,17 @@ def highest(found: Widths, time: float) -> str:
     """`The highest rate that trains goes as d^−0.5 (−1.0 to 0.0)`, or why that is not known."""
     if found.law is not None:
         return f"The highest rate that trains goes as d^{exponent(found.law)}"
-    without = [row for row in found.rows if row.bracket is None]
-    parts = []
-    for said, some in (
-        ("every rate tried trains at {} wide", [row for row in without if row.trains and not row.next_multiple]),
-        (
-            "none of the rates tried trains at {} wide",
-            [row for row in without if not row.trains and not row.next_multiple],
-        ),
-        (f"--time {2 * time:g} goes on at {{}} wide", [row for row in without if row.next_multiple]),
-    ):
-        parts += [said.format(_enumerated([row.width for row in some]))] if some else []
+    without = [row for row in found.rows if row.bracket is None or row.next_multiple]
+    more = f"--time {2 * time:g}" if time > 0 else "--time 120"
+    over = [row for row in without if row.next_multiple is None]
+    kinds = (
+        ("every rate tried trains at {} wide", [row for row in over if row.trains and len(row.tried) > 1]),
+        ("none of the rates tried trains at {} wide", [row for row in over if not row.trains]),
+        (f"it is not known yet at {{}} wide, where {more} may go on", [row for row in without if row.next_multiple]),
+    )
+    parts = [said.format(_enumerated([row.width for row in some])) for said, some in kinds if some]
+    if not without:
+        parts.append(f"a law needs {FEWEST} widths")
     return f"The highest rate that trains has no law here: {'; '.join(parts)}"
 
 
@@ -82,8 +83,8 @@ def exponent(law: Interval) -> str:
 
 
 def _limits(row: AtWidth) -> tuple[str, str, str]:
-    low, high = (None if k is None else scientific(k * row.rate) for k in (row.trains, row.fails))
-    return scientific(row.rate), low or "–", high or "–"
+    low, high = ("–" if k is None else _rate(k * row.rate) for k in (row.trains, row.fails))
+    return _rate(row.rate), low, high
 
 
 def _enumerated(sizes: Sequence[int]) -> str:
@@ -93,5 +94,10 @@ def _enumerated(sizes: Sequence[int]) -> str:
 
 
 def _rates(found: Widths) -> str:
-    rates = list(dict.fromkeys(scientific(row.rate) for row in found.rows))
+    rates = list(dict.fromkeys(_rate(row.rate) for row in found.rows))
     return rates[0] if len(rates) == 1 else f"rates from {rates[0]} to {rates[-1]}"
+
+
+def _rate(rate: float) -> str:
+    """`1e-3`; of an optimiser without one a dash."""
+    return scientific(rate) if 0 < rate < math.inf else "–"

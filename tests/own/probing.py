@@ -34,6 +34,7 @@ def told(name: str, out: Path, depth: int | None = 4, **asked: object) -> dict[s
         "train": "no",
         "until": 4e9,
         "seconds": 120.0,
+        "times": 1.0,
         "out": str(out),
         "fresh": False,
         **asked,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -87,10 +88,11 @@ def test_the_sentence_says_words_law_and_what_is_expected() -> None:
 def test_without_a_bracket_at_every_width_there_is_no_law_and_nothing_is_expected() -> None:
     rows = [at(32, 1e3), at(64, 1e3), at(128, 1e-2)]
     said = words.answer("gpt", Widths(rows), (512, 1024), 120.0)
+    assert Widths(rows).law is None and Widths([at(d, 1e-2) for d in (64, 128)]).law is None, "of three widths"
     assert "every rate tried trains at 32 and 64 wide" in said
     assert "Without that law nothing is expected of 512 and 1024 wide" in said
     open_ = AtWidth(width=256, rate=1e-3, tried={1.0: rows[0].decision, 4.0: rows[0].decision})
-    assert "--time 240 goes on at 256 wide" in words.answer("gpt", Widths([*rows[2:], open_]), (), 120.0)
+    assert "at 256 wide, where --time 240 may go on" in words.answer("gpt", Widths([*rows[2:], open_]), (), 120.0)
 
 
 def test_the_picture_has_a_bracket_a_width_and_draws_what_was_never_found() -> None:
@@ -101,3 +103,13 @@ def test_the_picture_has_a_bracket_a_width_and_draws_what_was_never_found() -> N
     assert alone["fails"].isna().all() and "not at none tried" in picture.alt(alone)
     for some in (frame, alone):
         assert picture.draw(some).axes
+
+
+def test_what_is_undecided_ends_no_bracket_and_a_rate_that_is_none_is_not_searched() -> None:
+    undecided = Decision("undecided", "forecast", 0.5, 16)
+    row = AtWidth(width=64, rate=1e-3, tried={1.0: said(True), 4.0: undecided, 16.0: said(False)})
+    assert row.bracket == (1e-3, 1.6e-2) and row.next_multiple is None
+    assert replace(row, tried={1.0: said(True), 4.0: undecided}).next_multiple == 16.0
+    for rate in (0.0, math.nan):
+        assert replace(row, rate=rate).next_multiple is None
+        assert "at –" in words.answer("gpt", Widths([replace(row, rate=rate)] * 3), (), 120.0)

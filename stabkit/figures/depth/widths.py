@@ -18,8 +18,8 @@ COLUMNS = ("run", "width", "own", "trains", "fails", "low", "high")
 
 
 def select(found: Widths) -> pd.DataFrame:
-    """One row a width: the factory's rate, the highest that trains, the lowest above it that is not shown to, and
-    between which rates the law has the highest."""
+    """One row a width: the factory's rate, the highest that trains, the lowest above it that fails, and between
+    which rates the law has the highest."""
     rows = []
     for row in found.rows:
         trains, fails = (math.nan if k is None else k * row.rate for k in (row.trains, row.fails))
@@ -54,7 +54,7 @@ def draw(frame: pd.DataFrame) -> Figure:
             axes.plot([row["width"]] * 2, [row["trains"], row["fails"]], "-", color=style.INK, linewidth=1.2)
         looks: tuple[tuple[str, str, dict[str, Any]], ...] = (
             ("trains", "the highest rate tried that trains", {"marker": "o", "markersize": 6}),
-            ("fails", "the lowest above it not shown to", {"marker": "o", "markersize": 6, "markerfacecolor": "none"}),
+            ("fails", "the lowest above it that fails", {"marker": "o", "markersize": 6, "markerfacecolor": "none"}),
             ("own", "its own rate", {"marker": "_", "markersize": 14, "markeredgewidth": 1.6}),
         )
         for name, label, look in looks:
@@ -71,7 +71,7 @@ PICTURE: Picture[Widths] = Picture(
     room="depth",
     caption="The highest rate that trains at each width, in brackets of a factor 2.",
     see="A bracket that falls with the width says how far the rate must fall in a wider model.",
-    read=always("One seed. The band is between the lowest and the highest line through all brackets."),
+    read=always("One seed. The band: least-squares lines through any place in each bracket."),
     columns=COLUMNS,
     value="trains",
     select=select,

@@ -81,6 +81,7 @@ def make(
     *,
     base: float = 0.0,
     source: int | None = None,
+    times: float = 1.0,
 ) -> BuiltModel:
     """Call the factory at a depth, and at a width where one is asked for, every random stream seeded before; AdamW at
     `lr` where it brings no optimiser.
@@ -88,7 +89,7 @@ def make(
     Optimisers of its own keep their rates where `lr` is 0, else all groups' rates in proportion, the first at `lr`;
     with `base` a rate of `base` becomes `lr`: the factory's first at another size, so that its own law of the rate in
     the size is kept. `warmup`: updates over which the rate rises to its own; None for the factory's scheduler, or none.
-    `source`: of the batches where it brings no loss; None for the seed.
+    `source`: of the batches where it brings no loss; None for the seed. `times`: what all rates are multiplied by then.
     """
     seeded(seed)
     given = factory(*(size for size in (depth, width) if size is not None))
@@ -109,6 +110,8 @@ def make(
         optimizers = (torch.optim.AdamW(trained, lr=lr or RATE),)
     else:
         notes += _own_optimizers(optimizers, model, name, lr, schedulers, base)
+    if times != 1:
+        scale(optimizers, schedulers, times)
     schedule = Schedule.of(schedulers, optimizers, warmup, name)
     notes += schedule.notes
     frozen = sum(1 for p in model.parameters() if not p.requires_grad)

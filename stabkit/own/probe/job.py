@@ -2,7 +2,7 @@
 
 {"kind": "probe", "id": NAME, "factory": "package.module:function", "here": DIR, "depth": 12 | null, "width": 64 | null,
  "seed": 0, "lr": 0.001, "warmup": null, "steps": 16, "blocks": "", "change": "", "ramped": true,
- "train": "undecided", "until": 1796000000.0, "seconds": 120.0, "out": DIR, "fresh": false}
+ "train": "undecided", "until": 1796000000.0, "seconds": 120.0, "times": 1.0, "out": DIR, "fresh": false}
 
 `train`: which models are trained on after their probe: `no` model, one that its forecast leaves `undecided`, a changed
 one that is `passing` its forecast, `always`; at most until the clock says `until`, `seconds` after the command began.
@@ -76,14 +76,14 @@ def _probed(
 ) -> dict[str, Any]:
     at = job["depth"], job["seed"], job["lr"], job["warmup"], job["width"]
     with unforked():  # the loss was asked for, too
-        as_is = make(function, job["factory"], *at)
+        as_is = make(function, job["factory"], *at, times=job["times"])
     start = followed.weights(as_is.model)
     made = changed(as_is, job["change"]) if job["change"] else as_is
     if made is None:
         raise UsageError(NOTHING_TO_CHANGE)
     made, last = followed.counted(made)
-    names = ("factory", "depth", "width", "seed", "lr", "warmup", "steps", "blocks", "change", "ramped", "train")
-    probe_id = key(job, made, [asked(job, *names), PROBE_VERSION, READ])
+    names = ("factory", "depth", "width", "seed", "lr", "times", "warmup", "steps", "blocks", "change", "ramped")
+    probe_id = key(job, made, [asked(job, *names, "train"), PROBE_VERSION, READ])
     with shelf.hold(probe_id, job.get("over", "")):
         stored = None if job["fresh"] else shelf.load_if_sound(probe_id)
         enough = stored is not None and (not stored.facts.within or stored.facts.within >= job["seconds"])
@@ -92,7 +92,7 @@ def _probed(
         if probe_id in shelf:
             shelf.quarantine(probe_id)  # kept: what is recorded now takes its place
         recorded = loop.record(made, job["steps"], job["blocks"], reporter(job, tell), ramped=job["ramped"])
-        result = loop.cell(made, recorded, **asked(job, "factory", "depth", "lr", "seed", "steps", "change"))
+        result = loop.cell(made, recorded, **asked(job, "factory", "depth", "lr", "seed", "steps", "change", "times"))
         if goes_on(job["train"], result):
             if job["train"] == "undecided" and time.time() < job["until"]:
                 tell({"id": job["id"], "decision": asdict(decided(result))})

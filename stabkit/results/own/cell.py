@@ -133,6 +133,8 @@ class Facts:
     """Whether a norm follows every sum whose branch the change scales."""
     drawn: float = 0.0
     """How large its matrices were drawn, the median over sub-layers' (`own/probe/loop.py`); 0 where not known."""
+    times: float = 1.0
+    """What every rate was multiplied by, in search of the highest that trains."""
     change: str = ""
     """What was changed to try a cure (`cure.py`); "" for the model as it is."""
 

@@ -1,9 +1,10 @@
 """A user's model at several widths: the word of each, the highest rate that trains there, its law, what is expected.
 
-    highest ∝ d^p    a line through the logarithms of brackets [trains, does not] of a factor RESOLVED
+    highest ∝ d^p    a line through the logarithms of brackets [trains, fails] of a factor RESOLVED, of FEWEST widths
 
 A rate is that of the factory at the width times a multiple, so that a law of its own over width is kept. That what lies
-below a rate that trains trains too is taken for granted. The line's range is that of all lines through the brackets.
+below a rate that trains trains too is taken for granted; a rate that is undecided ends no bracket. Range of the line:
+least squares through any place in each bracket.
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ from stabkit.results.own.looks import Decision
 
 STRIDE, RESOLVED = 4.0, 2.0
 """Between multiples on the way to a bracket, and of the bracket where it ends."""
+FEWEST = 3
+"""Widths that a law needs."""
+FAILS = ("fails", "probably fails")
 FARTHEST = 256.0
 """The largest multiple that is tried, and one over the smallest."""
 
@@ -36,7 +40,7 @@ class AtWidthJson(TypedDict):
     probability: float | None
     updates: int
     highest_that_trains: float | None
-    lowest_that_does_not: float | None
+    lowest_that_fails: float | None
 
 
 class ExpectedJson(TypedDict):
@@ -70,23 +74,26 @@ class AtWidth:
 
     @property
     def fails(self) -> float | None:
-        """The lowest one above that which does not."""
-        above = [k for k in self.tried if self.trains is None or k > self.trains]
-        return min(above, default=None)
+        """The lowest one above that which fails, or probably does."""
+        low = self.trains or 0.0
+        return min((k for k, one in self.tried.items() if k > low and one.word in FAILS), default=None)
 
     @property
     def bracket(self) -> tuple[float, float] | None:
         """The rates between which the highest that trains lies; None where it was not found."""
         low, high = self.trains, self.fails
-        return None if low is None or high is None else (low * self.rate, high * self.rate)
+        return (low * self.rate, high * self.rate) if low and high and 0 < self.rate < math.inf else None
 
     @property
     def next_multiple(self) -> float | None:
-        """What to try next; None where the bracket is narrow, or its end out of reach."""
+        """What to try next; None where the bracket is narrow, its end out of reach, or there is no rate to multiply."""
+        if not 0 < self.rate < math.inf:
+            return None
         low, high = self.trains, self.fails
         if low is not None and high is not None:
-            return math.sqrt(low * high) if high / low > 1.01 * RESOLVED else None
-        wanted = STRIDE * low if low is not None else min(self.tried) / STRIDE
+            middle = float(f"{math.sqrt(low * high):.4g}")
+            return middle if high / low > 1.01 * RESOLVED and middle not in self.tried else None
+        wanted = STRIDE * max(self.tried) if low is not None else min(self.tried) / STRIDE
         return wanted if 1 / FARTHEST <= wanted <= FARTHEST else None
 
     def to_json(self) -> AtWidthJson:
@@ -100,7 +107,7 @@ class AtWidth:
             "probability": said.probability,
             "updates": said.updates,
             "highest_that_trains": rates[0],
-            "lowest_that_does_not": rates[1],
+            "lowest_that_fails": rates[1],
         }
 
 
@@ -154,24 +161,18 @@ class Widths:
 
     def _highest(self, at: float | None) -> Interval | None:
         brackets = [row.bracket for row in self.rows if row.bracket is not None]
-        if len(brackets) < max(2, len(self.rows)):
+        if len(brackets) < max(FEWEST, len(self.rows)):
             return None
         low, high = ([math.log(bracket[i]) for bracket in brackets] for i in (0, 1))
         return boxed(self._across, low, high, at)
 
 
-def over_widths(cells: Sequence[ModelCell], lr: float) -> Widths:
-    """Of cells of one depth; `lr`: the rate that was asked for, 0 for the factory's own."""
+def over_widths(cells: Sequence[ModelCell], seed: int) -> Widths:
+    """Of cells of one depth, by this seed; a width without a result with it is left out."""
+    mine = [cell for cell in cells if cell.seed == seed]
     rows = []
-    for width in sorted({cell.facts.width for cell in cells if cell.facts.lr == lr}):
-        own = [cell for cell in cells if cell.facts.width == width]
-        seed = min(cell.seed for cell in own if cell.facts.lr == lr)
-        mine = [cell for cell in own if cell.seed == seed]
-        rate = next(cell.facts.rate for cell in mine if cell.facts.lr == lr)
-        tried = {_multiple(cell, rate, lr): decided(cell) for cell in mine}
-        rows.append(AtWidth(width=width, rate=rate, tried=dict(sorted(tried.items()))))
+    for at in sorted((cell for cell in mine if cell.facts.times == 1), key=lambda cell: cell.facts.width):
+        own = [cell for cell in mine if cell.facts.width == at.facts.width]
+        tried = {cell.facts.times: decided(cell) for cell in own}
+        rows.append(AtWidth(width=at.facts.width, rate=at.facts.rate, tried=dict(sorted(tried.items()))))
     return Widths(rows)
-
-
-def _multiple(cell: ModelCell, rate: float, lr: float) -> float:
-    return 1.0 if cell.facts.lr == lr else float(f"{cell.facts.rate / rate:.4g}")
