@@ -13,7 +13,7 @@ from torch.nn import functional
 
 import stabkit
 from stabkit.own.chain.reader import Reader
-from stabkit.own.sublayers import graph, reading
+from stabkit.own.sublayers import attention, reading
 from stabkit.results.own.alarm import GROWN, LOGIT, Alarms
 from stabkit.results.own.cell import Sublayer
 from stabkit.results.records import Recorder
@@ -89,7 +89,7 @@ def largest(model: nn.Module, tokens: torch.Tensor) -> dict[str, float]:
 def test_the_largest_logit_is_that_by_hand_however_attention_is_written(
     how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(graph, "AT_ONCE", 100)  # some queries at a time
+    monkeypatch.setattr(attention, "AT_ONCE", 100)  # some queries at a time
     torch.manual_seed(0)
     model, tokens = Model(how).eval(), torch.randint(0, 20, (3, LENGTH))
     by_hand: list[float] = []
@@ -112,6 +112,17 @@ def test_torchs_own_attention_is_seen_and_a_model_without_any_has_no_row() -> No
         own.forward = own.out.forward  # type: ignore[method-assign]
     with pytest.raises(KeyError):
         largest(model, torch.randint(0, 20, (3, LENGTH)))
+
+
+def test_half_precision_does_not_overflow_and_a_scale_of_nothing_is_one() -> None:
+    q = torch.full((2, 2, 3, 64), 100.0, dtype=torch.float16)
+    func = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default
+    name = "_scaled_dot_product_flash_attention_for_cpu"
+    found = attention.largest_logit(name, func, (q, q, q), {})
+    assert found is not None and float(found) == pytest.approx(80_000.0)
+    none = attention.largest_logit(name, func, (q, q, q), {"scale": 0.0})
+    assert none is not None and float(none) == 0.0
+    assert attention.largest_logit("_softmax", None, (torch.randn(2, 5, 4), -1, False), {}) is None, "a router"
 
 
 def alarms() -> Alarms:

@@ -8,8 +8,8 @@ stream        x_0 (`stack`) and x_i of each sub-layer: rms, ‖x_i‖/√d; `@ro
 branch        ‖γ·f_i‖/‖ω·x_i‖
 cosine        cos(x_i, x_{i−1})
 token_cosine  mean cosine between different tokens of F
-attention     the largest attention logit of each sub-layer with attention, by `sublayers/graph.py`; of a pass with
-              another number of attentions than of those only `largest`
+attention     the largest attention logit of each sub-layer with attention, by `sublayers/attention.py`, and of all
+              (`largest`); no row of a pass with another number of them
 scores        `information` what the scores tell of their input: H(mean p) − mean H(p), nats, p their softmax at up to
               MOST_SCORED tokens; 0 where every token is given the same: the loss is that of who knows frequencies
               alone. `log_z` the mean of ln Σ exp(score) at them
@@ -103,9 +103,9 @@ class Reader:
                 place.name: quantities.mean(quantities.weight(branch, total), self._keep(place.stack, total))
                 for place, (branch, total) in zip(self.stream.sublayers, now.branches, strict=True)
             }
-        if now.attention:
-            names = [place.name for place in self.stream.sublayers if place.kind.split("+")[0] in ("self", "cross")]
-            each = dict(zip(names, now.attention, strict=True)) if len(names) == len(now.attention) else {}
+        names = [place.name for place in self.stream.sublayers if place.kind.split("+")[0] in ("self", "cross")]
+        if names and len(names) == len(now.attention):
+            each = dict(zip(names, now.attention, strict=True))
             rows["attention"] = {"largest": torch.stack(list(now.attention)).max(), **each}
         for probe, row in rows.items():
             recorder.add(probe, step, tuple(row), torch.stack([v.double().cpu() for v in row.values()]).tolist())

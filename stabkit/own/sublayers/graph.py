@@ -15,10 +15,9 @@ Nodes are activations: what no input reaches is a constant, and rests on the nod
 from __future__ import annotations
 
 import heapq
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 
@@ -172,49 +171,3 @@ def mixes_streams(nodes: Sequence[Node], few: Sequence[int], at: int) -> bool:
         at = node.inputs[0]
     stacked = node.op == "move" and len(node.inputs) > 1  # a history of values (DLCL)
     return max(few) <= MOST_STREAMS and node.value.dim() > 3 and node.value.shape[-1] not in few and not stacked
-
-
-AT_ONCE = 1 << 22
-"""Logits that are held at a time."""
-SOFTMAX = ("_softmax", "_safe_softmax")
-FUSED = "_scaled_dot_product"
-
-
-def largest_logit(name: str, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> torch.Tensor | None:
-    """The largest attention logit of an operation of torch's, q·kᵀ·scale before its softmax, masked ones left out
-    (Wortsman et al. 2309.14322, §3.1), a number on its device; None of one that is no attention.
-
-    Seen is the softmax of a square of tokens, or torch's attention in one operation, whose logits are made anew, so
-    many at a time; a kernel of another package is not.
-    """
-    if name in SOFTMAX:
-        x = args[0]
-        return x.max().detach() if x.dim() > 2 and x.shape[-1] == x.shape[-2] else None
-    if not name.startswith(FUSED):
-        return None
-    names = [own.name for own in func._schema.arguments]
-    given = {**dict(zip(names, args, strict=False)), **kwargs}
-    query, key = given["query"].detach(), given["key"].detach()
-    key = key.repeat_interleave(query.shape[-3] // key.shape[-3], -3)
-    scale = given.get("scale") or 1 / math.sqrt(query.shape[-1])
-    mask = given.get("attn_mask", given.get("attn_bias"))
-    rows = max(1, AT_ONCE // max(key[..., 0].numel(), 1))
-    parts = [
-        _of_rows(query[..., at : at + rows, :], key, at, scale, mask, causal=bool(given.get("is_causal")))
-        for at in range(0, query.shape[-2], rows)
-    ]
-    return torch.stack(parts).max()
-
-
-def _of_rows(
-    query: torch.Tensor, key: torch.Tensor, at: int, scale: float, mask: torch.Tensor | None, *, causal: bool
-) -> torch.Tensor:
-    """Of the queries that begin `at` this place."""
-    logits = (query @ key.transpose(-1, -2)).float() * scale
-    if mask is not None:
-        own = mask if mask.shape[-2] == 1 else mask[..., at : at + query.shape[-2], :]
-        logits = logits.masked_fill(~own, -math.inf) if own.dtype == torch.bool else logits + own
-    if causal:
-        ahead = torch.ones(logits.shape[-2:], dtype=torch.bool, device=logits.device).triu(at + 1)
-        logits = logits.masked_fill(ahead, -math.inf)
-    return logits.max()

@@ -17,6 +17,7 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from stabkit.own.sublayers.attention import largest_logit
 from stabkit.own.sublayers.graph import (
     ACROSS,
     COMPLEX,
@@ -27,7 +28,6 @@ from stabkit.own.sublayers.graph import (
     Op,
     WeightUse,
     back,
-    largest_logit,
     mixes_streams,
     routes,
 )

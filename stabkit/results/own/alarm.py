@@ -8,7 +8,7 @@
     loss      three times the first one
     level     after LATE updates, two readings in a row, the logits hardly depend on the input: what is left is how
               often each answer comes, the level that a loss is stuck at
-    logits    an attention logit is beyond LOGIT, and GROWN times that before the first update (Wortsman et al.
+    logits    an attention logit is beyond LOGIT, and GROWN times what it was when the watch began (Wortsman et al.
               2309.14322: worse from 10³ on at 10 M parameters, diverged from 10⁴; docs/ladder.md)
     jump      ‖Δθ‖ of a sub-layer is more than JUMP times its own median of the readings before: reports from the
               field have it before a spike of the loss
@@ -49,7 +49,8 @@ MOST_STEP = 1.0
 LATE, LEVEL = 64, 0.003
 """Updates after which a model is to have learnt more than frequencies; H(mean p) − mean H(p) of its scores, nats."""
 LOGIT, GROWN = 1_000.0, 3.0
-"""Chosen on trainings of 250 updates as the lowest that warns of none which ends well (studies/ladder/logits.py)."""
+"""LOGIT is the lowest that warns of no training of 250 updates which ends well (studies/ladder/logits.py); GROWN is for
+trained models, whose logits were large before, and was chosen on no runs."""
 LOGIT_RECALL = 0, 0, 0, 0, 250
 """Of trainings of 2,000 updates that such logits hurt so many of so many were warned of, and so many of so many others,
 by this update (docs/ladder.md, from whose rows a test counts them)."""
@@ -165,7 +166,8 @@ class Alarms:
     _steps: dict[str, list[float]] = field(default_factory=dict)
     _level: list[int] = field(default_factory=list)
     _losses: list[float] = field(default_factory=list)
-    _logit: float = math.nan
+    _logit: tuple[int, float] | None = None
+    """When attention was first read, and its largest logit then."""
     _named: dict[str, set[str]] = field(default_factory=dict)
     _small: list[float] = field(default_factory=list)
     _sizes: list[float] = field(default_factory=list)
@@ -322,16 +324,17 @@ class Alarms:
 
     def _of_attention(self, step: int, row: Mapping[str, float]) -> Alarm | None:
         value = row["largest"]
-        self._logit = value if math.isnan(self._logit) else self._logit
-        if not value > max(LOGIT, GROWN * self._logit):
+        self._logit = self._logit or (step, value)
+        when, first = self._logit
+        if not value > max(LOGIT, GROWN * first):
             return None
         places = [own.both_names for own in self.sublayers if row.get(own.name) == value]
         where = f" in {places[0]}" if places else ""
         sentence = (
-            f"the largest attention logit{where} is {value:.3g}, {self._logit:.3g} before the first update: attention "
-            "looks at one token; trainings with such logits ended worse, and QK-norm bounds them"
+            f"the largest attention logit{where} is {value:.3g}, at update {when} it was {first:.3g}: attention looks "
+            "at one token; trainings with such logits ended worse, and QK-norm bounds them"
         )
-        numbers = {"largest": value, "first": self._logit, "limit": LOGIT}
+        numbers = {"largest": value, "first": first, "limit": LOGIT}
         return Alarm(step=step, link="logits", sentence=sentence, numbers=numbers)
 
     def _of_stream(self, step: int, row: Mapping[str, float]) -> Alarm | None:
