@@ -22,9 +22,8 @@ UNSEEN = (
     Unseen(
         "attention-logit growth",
         "logits",
-        "beyond {:,.0f} and growing: {} of {} trainings that it hurt, {} of {} others; by update {}".format(
-            LOGIT, *LOGIT_RECALL
-        ),
+        "beyond {:,.0f} and growing: it warned of {} of {} trainings without QK-norm at too high a rate, and of {} of "
+        "{} that ended well, by update {:,}".format(LOGIT, *LOGIT_RECALL),
     ),
     Unseen("output-logit drift", "", "log Z is recorded at every reading; no alarm warns of it"),
     Unseen(

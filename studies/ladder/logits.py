@@ -35,6 +35,12 @@ class RateGroup:
     def best(self) -> CurveRow:
         return min(self.rows, key=lambda row: row.loss)
 
+    @property
+    def above(self) -> float:
+        """What the rates above the best lose, over all rates: the part of the sensitivity that is no slowness."""
+        mine = [row.loss for row in self.rows if row.training.rate > self.best.training.rate]
+        return sum(loss - self.best.loss for loss in mine) / len(self.rows)
+
     def hurt(self, row: CurveRow) -> bool:
         """Whether a rate above the best ends worse."""
         return row.training.rate > self.best.training.rate and row.loss - self.best.loss >= HURT

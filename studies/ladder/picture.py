@@ -35,7 +35,7 @@ SIGNS: Sequence[tuple[str, dict[str, Any]]] = (
 )
 ENDS: Mapping[str, dict[str, Any]] = {
     "ends well": {"marker": "o"},
-    "hurt": {"marker": "o", "markerfacecolor": "white"},
+    "too high a rate": {"marker": "o", "markerfacecolor": "white"},
     "diverged": {"marker": "X"},
 }
 

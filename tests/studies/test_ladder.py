@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 from torch import nn
 
+from stabkit.results.own import alarm
 from studies import texts
 from studies.ladder import cells, curved, curves, judge, logits, others
 from studies.ladder.curves import RATES, CurveRow, Training
@@ -221,3 +222,9 @@ def test_a_text_is_held_out_by_pieces_and_batches_keep_apart() -> None:
     assert int(trained.max()) < 9_000 and int(text.batch((50, 9), texts.HELD_OUT).min()) >= 9_000
     assert torch.equal(trained, text.batch((50, 9), 3)) and not torch.equal(trained, text.batch((50, 9), 4))
     assert texts.Text(np.array([0, 0, 1, 1]), 2).frequencies == pytest.approx(math.log(2))
+
+
+def test_the_alarms_limit_and_its_record_are_what_the_committed_rows_give() -> None:
+    rows = list(curves.read(DOCS / "ladder_curves.csv").values())
+    assert logits.chosen(rows) == alarm.LOGIT
+    assert curved.recall(rows, alarm.LOGIT_RECALL[-1]) == alarm.LOGIT_RECALL
