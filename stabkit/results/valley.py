@@ -178,8 +178,9 @@ class Valley:
 
     @property
     def swept(self) -> list[int]:
-        """The rungs that the sensitivity is a mean over."""
-        return sorted({round(i * (len(self.rungs) - 1) / (SWEPT - 1)) for i in range(SWEPT)})
+        """The rungs that the sensitivity is a mean over; none where there are not so many."""
+        places = {round(i * (len(self.rungs) - 1) / (SWEPT - 1)) for i in range(SWEPT)}
+        return sorted(places) if len(places) == SWEPT else []
 
     def _unswept(self, mine: Mapping[int, Trial]) -> list[int]:
         """Those without a run, where it is known what a run began with."""
@@ -189,7 +190,7 @@ class Valley:
     def sensitivity(self) -> float | None:
         """Mean nats over the rates that a run loses to the best of them, at most what it began with."""
         mine = {i: trial for (i, seed), trial in self.trials.items() if seed == self.seeds[0]}
-        if any(i not in mine or not math.isfinite(mine[i].start) for i in self.swept):
+        if not self.swept or any(i not in mine or not math.isfinite(mine[i].start) for i in self.swept):
             return None
         losses = [min(mine[i].loss, mine[i].start) for i in self.swept]
         return statistics.fmean(losses) - min(losses)

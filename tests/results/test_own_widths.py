@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,8 +16,13 @@ from hypothesis import strategies as st
 
 from stabkit.figures.depth import widths as picture
 from stabkit.results.line import boxed, line
+from stabkit.results.own import widths
 from stabkit.results.own.looks import Decision
-from stabkit.results.own.widths import FARTHEST, RESOLVED, AtWidth, Widths
+from stabkit.results.own.widths import FARTHEST, RESOLVED, AtWidth, Widths, over_widths
+from stabkit.running import probes
+from stabkit.running.executors.base import Lost
+from stabkit.running.plan import Done
+from stabkit.running.probes import ProbeRequest, ProbeSpec
 from stabkit.wording import widths as words
 
 
@@ -113,3 +122,52 @@ def test_what_is_undecided_ends_no_bracket_and_a_rate_that_is_none_is_not_search
     for rate in (0.0, math.nan):
         assert replace(row, rate=rate).next_multiple is None
         assert "at –" in words.answer("gpt", Widths([replace(row, rate=rate)] * 3), (), 120.0)
+
+
+def request(seeds: tuple[int, ...], **more: Any) -> ProbeRequest:
+    return ProbeRequest(
+        factory="m:f", here=".", depths=(4,), seeds=seeds, lrs=(0.0,), warmup=None, steps=16, blocks="", fresh=False,
+        out=Path("out"), widths=(64, 128, 256), **more,
+    )  # fmt: skip
+
+
+def searched(seeds: tuple[int, ...], monkeypatch: pytest.MonkeyPatch, lost: tuple[Any, ...] = ()) -> tuple[Any, int]:
+    """What `probes.over` finds where rates below 3e-2 train, and how many cells it asked for. `lost`: (width, seed,
+    multiple) without a result."""
+    asked: list[ProbeSpec] = []
+
+    def cells(request: Any, specs: list[ProbeSpec], *_: Any) -> Done[ProbeSpec, Any]:
+        asked.extend(specs)
+        kept = [own for own in specs if (own.width, own.seed, own.times) not in lost]
+        results = [
+            SimpleNamespace(
+                seed=own.seed, facts=SimpleNamespace(width=own.width, times=own.times, rate=1e-3 * own.times)
+            )
+            for own in kept
+        ]
+        gone = [(own, Lost("error", "gone")) for own in specs if own not in kept]
+        return Done(results=results, lost=gone, reused=0)
+
+    monkeypatch.setattr(probes, "_probed", cells)
+    monkeypatch.setattr(widths, "decided", lambda cell: said(cell.facts.rate < 3e-2))
+    done = probes.over(request(seeds), None, time.time() + 5, None)  # type: ignore[arg-type]
+    return over_widths(done.results, seeds[0]), len(asked)
+
+
+@pytest.mark.parametrize("seeds", [(0,), (5, 2), (0, 1, 2)])
+def test_rates_are_searched_with_the_first_seed_that_was_given(
+    seeds: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found, asked = searched(seeds, monkeypatch)
+    assert [row.width for row in found.rows] == [64, 128, 256] and found.law is not None
+    assert all(row.bracket and row.bracket[0] < 3e-2 <= row.bracket[1] for row in found.rows)
+    assert asked == 3 * len(seeds) + 3 * 4
+
+
+@pytest.mark.parametrize("lost", [((128, 0, 1.0),), ((64, 0, 4.0),), ((64, 0, 16.0), (256, 0, 32.0))])
+def test_cells_that_are_lost_end_the_search_where_they_are_and_nowhere_else(
+    lost: tuple[Any, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found, asked = searched((0, 1), monkeypatch, lost)
+    assert asked < 20 and {row.width for row in found.rows} >= {64, 256}
+    assert words.answer("gpt", found, (512,), 120.0)

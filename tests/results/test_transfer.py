@@ -296,6 +296,7 @@ def test_the_sensitivity_is_what_seven_rates_lose_on_average_and_what_diverged_c
     valley = Valley(size=6, rungs=tuple(1e-3 * 2 ** (i / 2) for i in range(13)), seeds=(0,), trials=trials)
     assert valley.swept == [0, 2, 4, 6, 8, 10, 12]
     assert valley.sensitivity == pytest.approx(np.mean([0.4, 0.2, 0.0, 0.2, 0.4, 2.0, 2.0]))
+    assert not replace(valley, rungs=valley.rungs[:6]).swept, "of seven rates"
     missing = {place: trial for place, trial in trials.items() if place[0] != 10}
     assert replace(valley, trials=missing).sensitivity is None
 
