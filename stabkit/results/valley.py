@@ -2,9 +2,8 @@
 
 Rates are a factor √2 apart, its rungs. The search spends runs where the minimum is: outward by a factor 2 with the
 first seed until a rate that trains lies between two of a higher loss, then every seed at it and at two rungs on either
-side, moved until the lowest mean is in the middle; and upward with the first seed until a rate does not train. Where
-only the highest stable rate is asked for, every seed goes by factors of 2, then of √2, to a rate that trains below one
-that does not.
+side, moved until the lowest mean is in the middle; and upward with the first seed until a rate does not train. For only
+the highest stable rate every seed goes by factors of 2, then of √2, to a rate that trains below one that does not.
 
     loss_s(x) = a_s + b_s·x + c·x²,  x = log2 rate,  within the window of the minimum, one c for all seeds
     best_s    = −b_s/2c,  and the best rate is the mean over seeds, with Student's interval (95 %)
