@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from stabkit.report.own import watch
 from stabkit.results.own import alarm
 from tests.commands import stabkit
 from tests.own.page import MODEL
@@ -41,3 +42,8 @@ def test_the_pages_script_is_warned_of_at_its_rate_and_not_at_a_good_one(tmp_pat
 def test_the_pages_links_are_those_that_are_warned_of():
     links = re.findall(r"^\| `(\w+)` \| (?:one|the|a) ", PAGE, re.M)
     assert sorted(links) == sorted(re.findall(r"^    (\w+)  ", alarm.__doc__, re.M))
+
+
+def test_every_link_that_is_warned_of_has_its_words_on_the_page():
+    links = re.findall(r"^    (\w+)  ", alarm.__doc__, re.M)
+    assert set(links) <= set(watch.WHAT)

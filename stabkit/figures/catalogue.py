@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from stabkit.figures.ablation import curves as ablation
 from stabkit.figures.ablation import scale_map
 from stabkit.figures.chain import chain_order, layer_curves, step_curves
-from stabkit.figures.depth import coordinates, depth_law, slope, transfer, update_depth
+from stabkit.figures.depth import coordinates, depth_law, slope, transfer, update_depth, widths
 from stabkit.figures.depth import curves as depth
 from stabkit.figures.methods import perplexity, table1
 from stabkit.figures.picture import Picture, RunPicture
 from stabkit.figures.surfaces import cuts, landscape, path_plane, surface3d
 from stabkit.results.landscape import Landscape
-from stabkit.results.own.coordinates import Coordinates
 from stabkit.results.transfer import Transfer
 
 FIGURES: tuple[RunPicture, ...] = (
@@ -46,7 +46,7 @@ FIGURES: tuple[RunPicture, ...] = (
 CARRIED: tuple[Picture[Sequence[Transfer]], ...] = (transfer.PICTURE,)
 """Those of `stabkit transfer`."""
 
-WIDENED: tuple[Picture[Coordinates], ...] = (coordinates.PICTURE,)
+WIDENED: tuple[Picture[Any], ...] = (widths.PICTURE, coordinates.PICTURE)
 """Those of `stabkit probe --widths`."""
 
 SURFACES: tuple[Picture[Landscape], ...] = (

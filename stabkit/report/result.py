@@ -264,7 +264,7 @@ class ProbeResult(_Answered):
         """The verdict, the change that fixes it, and every link at every depth."""
         from stabkit.report.frame import ASSETS, template
         from stabkit.wording import links
-        from stabkit.wording.unseen import UNSEEN, WHY
+        from stabkit.wording.anatomy import UNSEEN, WHY
 
         judged, worst = self.judged, self.judged.worst
         tried, best = links.cures(judged), judged.cure

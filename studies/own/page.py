@@ -14,7 +14,7 @@ from stabkit.results.own.cure import BY_KEY
 from stabkit.results.own.forecast import LINKS, OwnCoefficients, ours
 from stabkit.results.own.looks import KEYS
 from stabkit.results.own.measured import RAMP, TOP
-from stabkit.wording.unseen import UNSEEN, WHY
+from stabkit.wording.anatomy import UNSEEN, WHY
 from studies.markdown import table_lines
 from studies.own import lookup
 from studies.own.corpus import CorpusRow

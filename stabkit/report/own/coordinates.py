@@ -19,7 +19,7 @@ from stabkit.results.own.measured import UPDATES
 from stabkit.results.own.widths import Widths
 from stabkit.storage.folder import reports
 from stabkit.wording import widths as over
-from stabkit.wording.unseen import UNSEEN, WHY
+from stabkit.wording.anatomy import UNSEEN, WHY
 from stabkit.words import plain, short
 
 if TYPE_CHECKING:

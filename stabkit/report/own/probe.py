@@ -20,9 +20,8 @@ from stabkit.results.own.judged import Judged
 from stabkit.results.own.measured import RAMP, TOP
 from stabkit.results.own.rules import NAMES, ORDER
 from stabkit.storage.folder import reports
-from stabkit.wording.anatomy import anatomy, notes
+from stabkit.wording.anatomy import UNSEEN, WHY, anatomy, notes
 from stabkit.wording.links import answer, cures, in_short, rates
-from stabkit.wording.unseen import UNSEEN, WHY
 from stabkit.words import listed, plain, scientific, short
 
 if TYPE_CHECKING:

@@ -27,6 +27,7 @@ WHAT = {
     "gradient": "the lowest layer's gradient is far below the top layer's",
     "loss": "the loss is three times the first one",
     "level": "the logits hardly depend on the input",
+    "logits": "an attention logit is far beyond its first one",
     "jump": "one update was much larger than earlier ones",
     "start": "the first loss is far above that of a uniform guess",
     "owned": "some trainable tensors belong to no optimiser",
