@@ -307,17 +307,17 @@ class CoordinatesResult(_Answered):
     def verdict(self) -> str:
         """Whether it trains at each width, by which law the highest rate that trains falls, and whether every
         coordinate keeps its size."""
-        from stabkit.report.own.coordinates import whole
+        from stabkit.report.own.widths import whole
 
         return whole(self.words, self.found, self.request)
 
     @cached_property
     def page(self) -> Path:
         """The HTML page, written when it is first asked for."""
-        from stabkit.report.own import coordinates  # pandas and matplotlib
+        from stabkit.report.own import widths  # pandas and matplotlib
 
         lost = [f"{spec.name}: {lost.text}" for spec, lost in self.done.lost]
-        return coordinates.write(self.words, self.found, self.request, lost, self.call)
+        return widths.write(self.words, self.found, self.request, lost, self.call)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -1,4 +1,5 @@
-"""What a probe over widths says: the word of each, the law of the highest rate that trains, what is expected."""
+"""What a probe over widths says: the word of each, the law of the highest rate that trains, what is expected, and what
+coordinates do."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ import math
 from collections.abc import Sequence
 
 from stabkit.results.intervals import Interval
+from stabkit.results.own.coordinates import LEVEL, Coordinates
 from stabkit.results.own.widths import FEWEST, AtWidth, Expected, Widths
 from stabkit.wording.links import along, rests_on, worth
 from stabkit.words import fitting, scientific
@@ -68,7 +70,9 @@ def expected(found: Widths, predict: Sequence[int]) -> list[str]:
 def _expected(one: Expected) -> str:
     said = EXPECTED[one.word].format(scientific(one.rate))
     span = f"from {scientific(one.highest.low)} to {scientific(one.highest.high)}"
-    return f"At {one.width} wide {said}: the highest rate that trains lies there {span}"
+    return (
+        f"At {one.width} wide {said}, as far as one seed's law reaches: the highest rate that trains lies there {span}"
+    )
 
 
 def rows(found: Widths) -> list[tuple[str, ...]]:
@@ -76,10 +80,24 @@ def rows(found: Widths) -> list[tuple[str, ...]]:
     return [(str(row.width), row.decision.word, rests_on(row.decision) or "–", *_limits(row)) for row in found.rows]
 
 
-def exponent(law: Interval) -> str:
-    """`−0.50 (−1.00 to 0.00)`."""
+def coordinates(found: Coordinates) -> str:
+    """What the sizes do over width: `Every coordinate keeps its size over width: …`."""
+    lost = [f"at width {width} a number is not finite by update {step}" for width, step in found.broken.items()]
+    laws = [f"{row.label}, d^{exponent(row.law)}" for row in found.rows if row.verdict == found.verdict]
+    parts = "; ".join([*lost, *laws])
+    if found.verdict == "carries":
+        return f"Every coordinate keeps its size over width: no exponent beyond ±{LEVEL:g}."
+    if found.verdict == "drifts":
+        return f"Coordinates drift with width: {parts}."
+    return f"These runs cannot tell whether coordinates keep their size over width: {parts or 'no size was read'}."
+
+
+def exponent(law: Interval | None) -> str:
+    """`−0.50 (−1.00 to 0.00)`; of one seed the number alone, of none a dash."""
+    if law is None:
+        return "–"
     low, value, high = (f"{number:z.2f}".replace("-", "−") for number in (law.low, law.value, law.high))
-    return f"{value} ({low} to {high})"
+    return value if low == "nan" else f"{value} ({low} to {high})"
 
 
 def _limits(row: AtWidth) -> tuple[str, str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from studies.ladder import curved, judge
+from studies.ladder import judge, page_curves
 from studies.ladder.cells import Rows, censored
 from studies.ladder.design import GOOD, SENTENCES, WIDTHS, recipes, setups
 from studies.ladder.judge import COPIES, GROUPS, READINGS, Counts, JudgedRecipe, Reading, counts
@@ -28,23 +28,25 @@ NAMES: Mapping[Reading, str] = {
 SHOWN: tuple[Reading, ...] = (*COPIES, "quick", "own")
 
 
-def widest(rows: Rows) -> int:
-    """The largest width at which half of the recipes have an outcome."""
-    return max((d for d in WIDTHS[1:] if 2 * len(judge.judged(rows, d, ())) >= len(recipes())), default=WIDTHS[1])
+def enough(some: Sequence[JudgedRecipe]) -> bool:
+    """Whether half of the recipes have an outcome: of fewer nothing is said."""
+    return 2 * len(some) >= len(recipes())
 
 
-def page(rows: Rows, corpus: Sequence[CorpusRow], curves: curved.Rows, cells: Sequence[OtherCell]) -> str:
+def page(rows: Rows, corpus: Sequence[CorpusRow], curves: page_curves.Rows, cells: Sequence[OtherCell]) -> str:
     """The whole page."""
-    by = {width: judge.judged(rows, width, corpus) for width in WIDTHS[1:]}
-    d = widest(rows)
-    first = (_head(by[d], d, rows), _words(by, rows), _edges(rows), _groups(by[d], d), _without(rows))
-    parts = (*first, curved.lines(curves, cells), _again())
+    every = {width: judge.judged(rows, width, corpus) for width in WIDTHS[1:]}
+    by = {width: some for width, some in every.items() if enough(some)}
+    d = max(by, default=WIDTHS[-1])
+    judged = (_words(by, rows), _edges(rows), _groups(by[d], d)) if by else ()
+    first = (_head(every[d], d, rows), *judged, _without(rows))
+    parts = (*first, page_curves.lines(curves, cells), _again())
     return "\n".join(line for part in parts for line in part) + "\n"
 
 
 def answer(some: Sequence[JudgedRecipe], width: int) -> str:
     """The sentence with its n; of fewer than half of the recipes that there is none yet."""
-    if 2 * len(some) < len(recipes()):
+    if not enough(some):
         return f"Not decided yet: {len(some)} of {len(recipes())} recipes have an outcome at width {width}."
     key, copy = judge.sentence(some), judge.best(some)
     said = "; ".join(f"that of {NAMES[r]} of {_right(counts(some, r))}" for r in ("quick", "own", "all"))
@@ -92,7 +94,7 @@ def _words(by: Mapping[int, Sequence[JudgedRecipe]], rows: Rows) -> Iterator[str
                 table.append((width, NAMES[reading], one.right, one.missed, one.false, one.open, _right(one)))
     yield from table_lines(heads, table)
     yield ""
-    if any(by.values()):
+    if by:
         yield (
             "![A point a recipe by its rate and scheme, a panel a width and a reading of the copy: whether it trains, "
             "and whether the word came true](ladder.png)"
@@ -116,13 +118,12 @@ def _words(by: Mapping[int, Sequence[JudgedRecipe]], rows: Rows) -> Iterator[str
         )
         yield ""
     for width, some in by.items():
-        if some:
-            lines = []
-            for law in COPIES:
-                more, fewer, p = judge.sign_test(some, "quick", law)
-                lines.append(f"{NAMES[law]} {fewer}, `--quick` at the width {more} (p = {p:.2f})")
-            old = SENTENCES[judge.first_rule(some)]
-            yield f"- Width {width}, right alone: {'; '.join(lines)}. By the rule before its amendment: {old}."
+        lines = []
+        for law in COPIES:
+            more, fewer, p = judge.sign_test(some, "quick", law)
+            lines.append(f"{NAMES[law]} {fewer}, `--quick` at the width {more} (p = {p:.2f})")
+        old = SENTENCES[judge.first_rule(some)]
+        yield f"- Width {width}, right alone: {'; '.join(lines)}. By the rule before its amendment: {old}."
     yield ""
 
 

@@ -42,7 +42,7 @@ ENDS: Mapping[str, dict[str, Any]] = {
 
 def draw(by: Mapping[int, Sequence[JudgedRecipe]]) -> Figure:
     """The widths that have an outcome beside each other, the readings below each other."""
-    widths = [width for width, some in by.items() if some]
+    widths = list(by)
     figure = Figure(figsize=(1.8 + 2.6 * len(widths), 1.0 + 2.5 * len(ROWS)), layout="constrained", dpi=110)
     grid = figure.subplots(len(ROWS), len(widths), squeeze=False, sharex=True, sharey=True)
     for row, (reading, name) in zip(grid, ROWS.items(), strict=True):
@@ -109,7 +109,7 @@ def draw_logits(some: Sequence[RateGroup]) -> Figure:
 
 def write(by: Mapping[int, Sequence[JudgedRecipe]], curves: Sequence[RateGroup], path: Path) -> None:
     """Both files; none of what has no rows."""
-    if any(by.values()):
+    if by:
         draw(by).savefig(path, metadata={"Software": None})
     if curves:
         draw_logits(curves).savefig(path.with_stem(f"{path.stem}_logits"), metadata={"Software": None})

@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import csv
 import json
-import multiprocessing
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +19,7 @@ from stabkit.results.own.measured import UPDATES
 from studies.own.corpus import CorpusRow
 from studies.own.design import cases
 from studies.own.judge import Counted, judged
+from studies.pool import in_turn
 
 COLUMNS = ("number", "case", "word", "cure", "ends", "held_out", "tried")
 CHANGES_TRIED = 8
@@ -83,28 +82,18 @@ def run(path: Path, rows: Sequence[CorpusRow], data: Path, minutes: float, worke
     done = read(path)
     wanted = [one for one in candidates(judged(rows)) if one[0].case.number not in done]
     left = iter(sorted(wanted, key=lambda one: one[0].case.slow))
-    begin = time.monotonic()
-    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
-        waiting: set[Future[CuredRow]] = set()
 
-        def more() -> Iterator[tuple[CorpusRow, str]]:
-            while len(waiting) < workers and time.monotonic() - begin < 60 * minutes:
-                following = next(left, None)
-                if following is None:
-                    return
-                yield following
+    def ended(job: tuple[CorpusRow, str], row: CuredRow) -> str:
+        done[row.number] = row
+        write(path, done)
+        return f"{len(done)} rows, {row.case} {row.word} {row.cure or '-'} {row.ends}"
 
-        while True:
-            for row, said in more():
-                waiting.add(pool.submit(cured, row.case.number, said, row.reference, data))
-            if not waiting:
-                return
-            ended, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-            for future in ended:
-                own = future.result()
-                done[own.number] = own
-                write(path, done)
-                print(f"{len(done)} rows: {own.case} {own.word} {own.cure or '-'} {own.ends}", flush=True)
+    in_turn(lambda _: next(left, None), partial(_cured, data=data), ended, minutes=minutes, workers=workers)
+
+
+def _cured(job: tuple[CorpusRow, str], data: Path) -> CuredRow:
+    row, said = job
+    return cured(row.case.number, said, row.reference, data)
 
 
 def cured(number: int, said: str, reference: float, data: Path) -> CuredRow:

@@ -114,6 +114,13 @@ def test_torchs_own_attention_is_seen_and_a_model_without_any_has_no_row() -> No
         largest(model, torch.randint(0, 20, (3, LENGTH)))
 
 
+def test_two_attentions_of_a_layer_have_a_name_each() -> None:
+    model = Model()
+    model.feed = nn.ModuleList(Attention("whole") for _ in range(2))
+    found = largest(model, torch.randint(0, 20, (3, LENGTH)))
+    assert len(found) == 5 and all(".self" in name for name in found if name != "largest"), found
+
+
 def test_half_precision_does_not_overflow_and_a_scale_of_nothing_is_one() -> None:
     q = torch.full((2, 2, 3, 64), 100.0, dtype=torch.float16)
     func = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default

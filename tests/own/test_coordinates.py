@@ -11,10 +11,10 @@ import pytest
 
 import stabkit
 from stabkit.errors import UsageError
-from stabkit.report.own import coordinates as page
 from stabkit.report.result import CoordinatesResult
 from stabkit.results.intervals import Interval
 from stabkit.results.own.coordinates import Coordinate, Coordinates, coordinates
+from stabkit.wording import widths as wording
 from tests.commands import stabkit as command
 from tests.commands import strict
 from tests.own.probing import cell
@@ -82,17 +82,19 @@ def of(*laws: float, broken: dict[int, int] | None = None) -> Coordinates:
 def test_of_all_one_that_drifts_decides_and_all_must_carry() -> None:
     assert of(0.0, 0.5, 0.25).verdict == "drifts" and of(0.0).verdict == "carries"
     assert of(0.0, 0.25).verdict == "cannot tell" and of().verdict == "cannot tell"
-    assert "carries" not in page.answer(of(0.25)) and "no exponent beyond" in page.answer(of(0.0))
+    assert "carries" not in wording.coordinates(of(0.25)) and "no exponent beyond" in wording.coordinates(of(0.0))
 
 
 def test_a_width_at_which_a_number_is_lost_is_said_and_carries_nothing() -> None:
     lost = of(0.0, broken={64: 3})
-    assert lost.verdict == "cannot tell" and "at width 64 a number is not finite by update 3" in page.answer(lost)
+    assert lost.verdict == "cannot tell" and "at width 64 a number is not finite by update 3" in wording.coordinates(
+        lost
+    )
 
 
 def test_one_seed_has_no_interval_and_cannot_tell() -> None:
     alone = Coordinate(key="x", name="x", label="x", sizes={}, law=Interval(0.0, math.nan, math.nan))
-    assert alone.verdict == "cannot tell" and page.law(alone.law) == "0.00" and page.law(None) == "–"
+    assert alone.verdict == "cannot tell" and wording.exponent(alone.law) == "0.00" and wording.exponent(None) == "–"
 
 
 def test_a_factory_that_ignores_its_width_is_refused() -> None:

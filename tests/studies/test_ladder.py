@@ -18,7 +18,7 @@ from torch import nn
 
 from stabkit.results.own import alarm
 from studies import texts
-from studies.ladder import cells, curved, curves, judge, logits, others
+from studies.ladder import cells, curves, judge, logits, others, page_curves
 from studies.ladder.curves import RATES, CurveRow, Training
 from studies.ladder.design import LAWS, RUNGS, WIDTHS, case_of, copied, order, recipes, setups
 from studies.ladder.judge import JudgedRecipe
@@ -162,9 +162,9 @@ def test_a_training_is_hurt_above_the_best_rate_and_its_logits_are_counted() -> 
 def test_a_law_of_the_sensitivity_is_found_with_an_interval_that_holds_it() -> None:
     some = [logits.RateGroup([curve(RATES[0], 3.0, 1.0, depth=n), curve(RATES[1], 3.0 + 0.2 * n**0.5, 1.0, depth=n)])
             for n in (3, 6, 12, 24)]  # fmt: skip
-    law = curved.slope(some, "depth")
+    law = page_curves.slope(some, "depth")
     assert law is not None and law.value == pytest.approx(0.5) and law.low <= 0.5 <= law.high
-    assert curved.slope(some[:2], "depth") is None
+    assert page_curves.slope(some[:2], "depth") is None and page_curves.slope([*some[:2], *some[:2]], "depth") is None
 
 
 def test_the_rate_of_a_curve_warms_up_and_falls_to_nothing() -> None:
@@ -227,4 +227,4 @@ def test_a_text_is_held_out_by_pieces_and_batches_keep_apart() -> None:
 def test_the_alarms_limit_and_its_record_are_what_the_committed_rows_give() -> None:
     rows = list(curves.read(DOCS / "ladder_curves.csv").values())
     assert logits.chosen(rows) == alarm.LOGIT
-    assert curved.recall(rows, alarm.LOGIT_RECALL[-1]) == alarm.LOGIT_RECALL
+    assert page_curves.recall(rows, alarm.LOGIT_RECALL[-1]) == alarm.LOGIT_RECALL

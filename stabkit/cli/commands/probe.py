@@ -60,7 +60,7 @@ def probe(invocation: Invocation) -> None:
 def _coordinates(result: CoordinatesResult, *, json: bool, strict: bool, no_fail: bool) -> None:
     """`--widths`: a row a width and a row a coordinate; raises FailedRuns, Unstable where the widest fails, and with
     --strict where a coordinate drifts."""
-    from stabkit.report.own import coordinates as page
+    from stabkit.report.own import widths as page
 
     verdict = result.found.verdict
     if json:

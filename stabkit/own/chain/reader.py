@@ -103,7 +103,7 @@ class Reader:
                 place.name: quantities.mean(quantities.weight(branch, total), self._keep(place.stack, total))
                 for place, (branch, total) in zip(self.stream.sublayers, now.branches, strict=True)
             }
-        names = [place.name for place in self.stream.sublayers if place.kind.split("+")[0] in ("self", "cross")]
+        names = [place.name for place in self.stream.sublayers if place.attends]
         if names and len(names) == len(now.attention):
             each = dict(zip(names, now.attention, strict=True))
             rows["attention"] = {"largest": torch.stack(list(now.attention)).max(), **each}

@@ -37,6 +37,8 @@ class SublayerPlace:
     """… and of the sum."""
     added: tuple[tuple[int, float], ...] = ()
     """(node, factor) of what is added to the shortcut."""
+    attends: bool = False
+    """Whether one of its branches is attention."""
 
     @property
     def name(self) -> str:
@@ -107,6 +109,7 @@ def places(watch: DispatchTrace, anatomy: Anatomy) -> Places | None:
                     out=out,
                     at=sublayer.at,
                     added=sublayer.join.added,
+                    attends=sublayer.kind in ("self", "cross"),
                 )
             )
             matrices = [node.matrix for at in between if (node := watch.nodes[at]).matrix is not None]

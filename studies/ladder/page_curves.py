@@ -101,19 +101,14 @@ def recall(rows: Sequence[CurveRow], update: int) -> tuple[int, int, int, int, i
     return plain.found, plain.hurt, every.false, every.well, update
 
 
-def _against(depth: Interval, width: Interval) -> str:
-    """Whether both rise here."""
-    said = [
-        f"{'rises' if law.low > 0 else 'falls' if law.high < 0 else 'is not shown to rise or fall'} with {axis}"
-        for law, axis in ((depth, "depth"), (width, "width"))
-    ]
-    return f"here, above the best rate, it {said[0]} and {said[1]}"
+def _goes(law: Interval) -> str:
+    return "rises" if law.low > 0 else "falls" if law.high < 0 else "is not shown to rise or fall"
 
 
 def slope(groups: Sequence[RateGroup], axis: str, *, above: bool = False) -> Interval | None:
     """p of the sensitivity ∝ size^p over all groups, by one line through their logarithms (95 %, Student's); None of
-    fewer than three. `above`: of what lies above the best rate."""
-    if len(groups) < 3:
+    fewer than three sizes. `above`: of what lies above the best rate."""
+    if len({getattr(group.rows[0].training, axis) for group in groups}) < 3:
         return None
     x = np.log([float(getattr(group.rows[0].training, axis)) for group in groups])
     y = np.log([group.above if above else sensitivity(group.rows) for group in groups])
@@ -151,18 +146,25 @@ def _sensitivity(rows: Sequence[CurveRow]) -> Iterator[str]:
         table,
     )
     yield ""
-    at = [group for group in groups if size(group)[1] == 64], [group for group in groups if size(group)[0] == 6]
-    deep, wide = slope(at[0], "depth"), slope(at[1], "width")
-    over = slope(at[0], "depth", above=True), slope(at[1], "width", above=True)
-    if deep and wide and over[0] and over[1]:
-        yield (
-            f"**Sensitivity goes as N^{_number(deep)} in depth and as d^{_number(wide)} in width**; what of it lies "
-            f"above the best rate as N^{_number(over[0])} and d^{_number(over[1])}. After 250 updates the lowest rates "
-            "are merely slow: they make the rest. One line through all seeds and sizes, 95 %. Wortsman et al. found it "
-            "to rise with both, with depth faster (2.4 million to 4.8 billion parameters, 100,000 updates): "
-            f"{_against(over[0], over[1])}. `stabkit transfer` prints the whole number for a model of yours."
-        )
-        yield ""
+    for axis, letter, mine in (
+        ("depth", "N", [group for group in groups if size(group)[1] == 64]),
+        ("width", "d", [group for group in groups if size(group)[0] == 6]),
+    ):
+        law, over = slope(mine, axis), slope(mine, axis, above=True)
+        if law is None or over is None:
+            yield f"- Over {axis}: no law yet, three sizes are not trained."
+        else:
+            yield (
+                f"- Over {axis} the sensitivity goes as {letter}^{_number(law)}, what of it lies above the best rate "
+                f"as {letter}^{_number(over)}: the latter {_goes(over)}."
+            )
+    yield ""
+    yield (
+        "One line through all seeds and sizes, 95 %. After 250 updates the lowest rates are merely slow; that is the "
+        "rest of the sensitivity. Wortsman et al. found it to rise with both, with depth faster (2.4 million to 4.8 "
+        "billion parameters, 100,000 updates). `stabkit transfer` prints the whole number for a model of yours."
+    )
+    yield ""
 
 
 def _number(law: Interval) -> str:
@@ -181,7 +183,8 @@ def _others(cells: Sequence[OtherCell]) -> Iterator[str]:
     trains = sum(cell.word in ("trains", "probably trains") for cell in cells)
     yield (
         "The grid of nanochat's pull request 644: width 256, 24 layers, μP, Muon's rate by weight decay; none of the "
-        f"{len(cells)} diverged. `stabkit probe --quick` by the published settings, on a batch 1,024 times smaller: "
+        f"48 diverged, {len(cells)} are probed. `stabkit probe --quick` by the published settings, on a batch 1,024 "
+        "times smaller: "
         f"**{alarms} false alarms of {len(cells)}** (`fails` or `probably fails`), {trains} told to train or probably "
         f"to, {len(cells) - alarms - trains} undecided. The word, and the loss there:"
     )

@@ -13,7 +13,6 @@ from stabkit.figures.depth.coordinates import PICTURE
 from stabkit.figures.depth.widths import PICTURE as RATES
 from stabkit.report.cards import card
 from stabkit.report.frame import once, page, shell
-from stabkit.results.intervals import Interval
 from stabkit.results.own.coordinates import LEVEL, Coordinates
 from stabkit.results.own.measured import UPDATES
 from stabkit.results.own.widths import Widths
@@ -43,7 +42,7 @@ def write(words: Widths, found: Coordinates, asked: ProbeRequest, lost: Sequence
 def render(words: Widths, found: Coordinates, asked: ProbeRequest, lost: Sequence[str], command: str) -> str:
     """The page as one HTML file."""
     return page(
-        "coordinates.html.j2",
+        "widths.html.j2",
         shell(TITLE, command, [over.in_short(_name(asked), words), whole(words, found, asked)]),
         card=card(PICTURE, PICTURE.select(found), found),
         rates=card(RATES, RATES.select(words), words),
@@ -63,23 +62,11 @@ def render(words: Widths, found: Coordinates, asked: ProbeRequest, lost: Sequenc
 def whole(words: Widths, found: Coordinates, asked: ProbeRequest) -> str:
     """The words of all widths, and what their coordinates do."""
     searched = asked.steps == UPDATES
-    return f"{over.answer(_name(asked), words, asked.predict, asked.time, searched=searched)} {answer(found)}"
+    return f"{over.answer(_name(asked), words, asked.predict, asked.time, searched=searched)} {over.coordinates(found)}"
 
 
 def _name(asked: ProbeRequest) -> str:
     return asked.factory.rpartition(":")[2]
-
-
-def answer(found: Coordinates) -> str:
-    """The sentence."""
-    lost = [f"at width {width} a number is not finite by update {step}" for width, step in found.broken.items()]
-    laws = [f"{row.label}, d^{law(row.law)}" for row in found.rows if row.verdict == found.verdict]
-    parts = "; ".join([*lost, *laws])
-    if found.verdict == "carries":
-        return f"Every coordinate keeps its size over width: no exponent beyond ±{LEVEL:g}."
-    if found.verdict == "drifts":
-        return f"Coordinates drift with width: {parts}."
-    return f"These runs cannot tell whether coordinates keep their size over width: {parts or 'no size was read'}."
 
 
 def widths(found: Coordinates) -> list[int]:
@@ -94,16 +81,8 @@ def rows(found: Coordinates) -> list[tuple[str, str, list[str], str, str]]:
             row.name,
             row.label,
             [short(row.sizes[width], 3) if width in row.sizes else "–" for width in widths(found)],
-            law(row.law),
+            over.exponent(row.law),
             row.verdict,
         )
         for row in found.rows
     ]
-
-
-def law(exponent: Interval | None) -> str:
-    """`0.91 (0.85 to 0.97)`."""
-    if exponent is None:
-        return "–"
-    low, value, high = (f"{number:.2f}".replace("-", "−") for number in (exponent.low, exponent.value, exponent.high))
-    return value if low == "nan" else f"{value} ({low} to {high})"
