@@ -8,7 +8,7 @@ from typing import Any
 from stabkit.figures.ablation import curves as ablation
 from stabkit.figures.ablation import scale_map
 from stabkit.figures.chain import chain_order, layer_curves, step_curves
-from stabkit.figures.depth import coordinates, depth_law, slope, transfer, update_depth, widths
+from stabkit.figures.depth import coordinates, slope, transfer, update_depth, widths
 from stabkit.figures.depth import curves as depth
 from stabkit.figures.methods import perplexity, table1
 from stabkit.figures.picture import Picture, RunPicture
@@ -34,9 +34,7 @@ FIGURES: tuple[RunPicture, ...] = (
     layer_curves.GRAD_LAST,
     step_curves.VALIDATION_LOSS,
     perplexity.PICTURE,
-    depth_law.PICTURE,
     ablation.ROBUSTNESS,
-    depth.FLOPS,
     depth.LOSS_START,
     layer_curves.BRANCH_RATIO,
     layer_curves.DEPENDENCY,

@@ -43,15 +43,6 @@ def log_slope(x: ArrayLike, y: ArrayLike) -> float:
     return line(np.log(np.asarray(x, dtype=float)), np.log(np.asarray(y, dtype=float))).slope
 
 
-def log_law(depths: Sequence[float], values: Sequence[float]) -> tuple[float, float, float]:
-    """(A, B, R²) of values ≈ A·ln(depth) + B by least squares; NaN for fewer than two depths, R² of equal values."""
-    x, y = np.log(np.asarray(depths, dtype=float)), np.asarray(values, dtype=float)
-    if len(x) < 2 or np.ptp(x) == 0:
-        return math.nan, math.nan, math.nan
-    through, total = line(x, y), float(((y - y.mean()) ** 2).sum())
-    return through.slope, through.level, 1 - through.residual / total if total > 0 else math.nan
-
-
 def too_few(depths: Sequence[float]) -> str:
     """Why no fit is made of these depths; "" where one is."""
     different = sorted(set(depths))

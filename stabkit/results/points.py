@@ -75,10 +75,6 @@ def median(values: Sequence[float]) -> float:
     return statistics.median(values) if len(values) else math.nan
 
 
-def mean(values: Sequence[float]) -> float:
-    return float(np.mean(values)) if len(values) else math.nan
-
-
 def size(places: int) -> int:
     """Neighbours that are drawn as one where a stack has so many places."""
     return 1 if places <= MOST_PLACES else WHOLE * math.ceil(places / MOST_PLACES / WHOLE)

@@ -78,12 +78,6 @@ def known(made: Run, **values: Any) -> Run:
     return made
 
 
-def holding(made: Run, parameters: int) -> Run:
-    """The run with a model of so many parameters."""
-    made.kept["parameters"] = parameters
-    return made
-
-
 def table(steps: list[int], columns: Mapping[str, list[float]]) -> Table:
     """A table written out: {site: its series}."""
     values = np.array(list(columns.values()), dtype=np.float64).reshape(len(columns), len(steps)).T

@@ -105,7 +105,7 @@ def test_the_page_opens_without_complaint_and_without_sideways_scrolling(
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         if name != "none":
             shown = page.locator(".drawing > svg").count() + page.locator(".needs").count()
-            assert shown == SHOWN + 3 * (name == "twelve")  # Table 1, the slopes, compute
+            assert shown == SHOWN + 2 * (name == "twelve")  # Table 1, the slopes
             ink = page.evaluate("getComputedStyle(document.querySelector('.drawing text')).fill")
             assert ink == page.evaluate("getComputedStyle(document.body).color")
             inks.add(ink)

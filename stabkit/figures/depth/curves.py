@@ -1,5 +1,4 @@
-"""Curves over a model's size, one row each: DeepNet Table 4, deep and narrow against shallow and wide, and the loss at
-θ₀ against the width.
+"""The loss at θ₀ against the width, a row of the table of curves.
 
 A method whose shortcut is large hands its input on almost unchanged. With tied embeddings the softmax then finds in the
 output state the token that came in, at a logit of about √d, before anything was learned; with a softmax of its own it
@@ -8,9 +7,7 @@ finds nothing there. The loss at θ₀ shows how much of that there is.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -18,128 +15,11 @@ import pandas as pd
 from stabkit.figures.curve_picture import Rows, curves_of
 from stabkit.figures.drawing import curves
 from stabkit.figures.drawing.curves import Curves, Strokes
-from stabkit.figures.picture import Note, always
-from stabkit.results import flops, points
-from stabkit.results.conditions import FACTS, Shown, conditions, shown
-from stabkit.results.once import once
+from stabkit.figures.picture import always
+from stabkit.results.conditions import Shown
 from stabkit.results.readings import centre
 from stabkit.results.run import Run
-from stabkit.words import SUPERSCRIPT, listed, short, some
-
-FLOPS_COLUMNS = (
-    *(*FACTS, "hidden", "ffn", "parameters", "tokens", "flops", "unigram_loss", "validation_loss"),
-    "shape",
-)
-
-
-@once
-def equal_flops(runs: Sequence[Run]) -> pd.DataFrame:
-    """One row a run of every condition in which two shapes of model cost the same."""
-    placed = shown(runs)
-    held = [
-        replace(run.spec, model=replace(run.spec.model, hidden=0, ffn=0, heads=0))
-        for run in (each.run for each in placed)
-    ]
-    rows = []
-    for each, condition in zip(placed, conditions(held), strict=True):
-        run, model = each.run, each.run.spec.model
-        rows.append(
-            {
-                **each.facts("unigram_loss", "validation_loss"),
-                "condition": condition.text,
-                "hidden": model.hidden,
-                "ffn": model.ffn,
-                "parameters": flops.parameters(run),
-                "tokens": flops.tokens(run.spec),
-                "flops": flops.flops(run),
-                "shape": f"{run.spec.depth} d={model.hidden}",
-            }
-        )
-    frame = pd.DataFrame(rows, columns=list(FLOPS_COLUMNS))
-    kept = [own for _, own in frame.groupby("condition", sort=False) if next(flops.pairs(own), None) is not None]
-    return pd.concat(kept).reset_index(drop=True) if kept else frame.head(0)
-
-
-def best_of_its_cost(runs: Sequence[Run], frame: pd.DataFrame) -> str:
-    """The best of all models that have others of their cost, and the best of those."""
-    ranked: list[tuple[float, float, flops.Model, flops.Model]] = []
-    for one, other in flops.pairs(frame):
-        ours, theirs = (float(model.rows["validation_loss"].mean()) for model in (one, other))
-        if math.isfinite(ours) and math.isfinite(theirs):
-            ranked.append((ours, theirs, one, other))
-    if not ranked:
-        return "Quality at equal training FLOPs"
-    ours, theirs, one, other = min(ranked, key=lambda each: (each[0], each[1]))
-    sentence = f"{one.name} ends at {short(ours, 3)} nats, {other.name} at {short(theirs, 3)}"
-    return f"At equal FLOPs {sentence}{f' ({one.condition})' if one.condition else ''}"
-
-
-def flops_text(value: float) -> str:
-    """`1.2·10¹²`."""
-    mantissa, exponent = f"{value:.1e}".split("e")
-    return f"{mantissa}·10{str(int(exponent)).translate(SUPERSCRIPT)}"
-
-
-def _budgets(group: pd.DataFrame) -> list[float]:
-    """The costs of the models, without those too near another."""
-    costs = sorted(group["flops"].unique())
-    span = (costs[-1] / costs[0]) ** 0.13
-    ticks: list[float] = []
-    for cost in costs:
-        if not ticks or cost / ticks[-1] > span:
-            ticks.append(cost)
-    return ticks
-
-
-def _models(frame: pd.DataFrame) -> str:
-    texts = []
-    for model in flops.models(frame):
-        loss = short(float(model.rows["validation_loss"].mean()), 3)
-        texts.append(listed(f"{model.name} {flops_text(model.flops)} FLOPs", model.condition, f"loss {loss}"))
-    return some(texts, 24)
-
-
-FLOPS = curves_of(
-    name="flops",
-    short="Equal FLOPs",
-    room="depth",
-    caption="DeepNet Table 4: Post-LN 12L-12L, DeepNet 90L-6L and 48L-48L given similar training FLOPs, OPUS-100.",
-    see=(
-        "Each point is a model, the mean of its seeds with a bar from lowest to highest. Models above each other cost "
-        "the same to train."
-    ),
-    read=(
-        Note(
-            "FLOPs are 6·N·D: N parameters without embeddings, D updates times tokens per batch. Only models within "
-            "15 % of each other are comparable."
-        ),
-        Note("A diverged model is a ✕ at the edge, a stuck model a square.", ("diverged", "stuck")),
-    ),
-    columns=FLOPS_COLUMNS,
-    value="validation_loss",
-    frame=equal_flops,
-    optional=True,
-    arranged=lambda frame: frame.assign(panel=frame["condition"]),
-    title=best_of_its_cost,
-    alt=lambda frame: f"Quality against training FLOPs, one point per model. {_models(frame)}.",
-    none="No two shapes of model cost the same to train.",
-    what=lambda frame: Curves(
-        x="flops",
-        y="validation_loss",
-        x_name="training FLOPs, 6·N·D",
-        x_text=flops_text,
-        y_label="validation loss, nats a token",
-        log_y=False,
-        middle=points.mean,
-        reference=lambda group: [(group["unigram_loss"].median(), "unigram loss")],
-        across="factors",
-        ticks=_budgets,
-        marks=True,
-        strokes=curves.solid("shape", 1.1),
-        columns=2,
-        height=3.4,
-    ),
-)
+from stabkit.words import short
 
 
 def _starts(placed: Shown) -> Rows:

@@ -29,6 +29,8 @@ from stabkit.words import listed, short, some
 
 DRAWN = ("run", "method", "label", "condition", "depth", "seed", "outcome")
 """Columns that a line is drawn from, besides its own."""
+LETTERS = 40
+"""Of a name in the legend, at most."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,12 +67,12 @@ def depths(frame: pd.DataFrame) -> Strokes:
     return Strokes(column="depth", looks=looks, right=0.85, ends="depth")
 
 
-def solid(column: str, ends: float = 0.0) -> Callable[[pd.DataFrame], Strokes]:
-    """A solid line for each value of a column; with `ends` inches right of a panel each is named there."""
+def solid(column: str) -> Callable[[pd.DataFrame], Strokes]:
+    """A solid line for each value of a column."""
 
     def strokes(frame: pd.DataFrame) -> Strokes:
         looks = {str(value): {"linestyle": "-"} for value in frame[column].unique()}
-        return Strokes(column=column, looks=looks, right=ends or 0.1, ends=column if ends else "")
+        return Strokes(column=column, looks=looks)
 
     return strokes
 
@@ -103,16 +105,10 @@ class Curves:
     """Whether a panel of many places shows the medians of neighbours."""
     places: Sequence[str] = ()
     """Where x counts places from 0 on: their names."""
-    x_text: Callable[[float], str] | None = None
-    """How a factor reads on its axis, where not as a plain number."""
     marks: bool = False
     """Whether each line is a mark, with the sign of how its runs ended."""
-    over: Callable[[Axes, pd.DataFrame], None] = lambda axes, group: None
-    """What is drawn into a panel over its lines."""
     strokes: Callable[[pd.DataFrame], Strokes] = conditions
     """What the lines of one colour in a panel are: `conditions` or `depths`."""
-    names: int = 40
-    """Letters of a name in the legend, at most."""
     columns: int = 4
     height: float = 2.7
 
@@ -136,7 +132,7 @@ def draw(frame: pd.DataFrame, what: Curves) -> Figure | None:
     strokes = what.strokes(frame)
     groups, more = style.drawn_groups(list(frame.groupby(list(strokes.panels), sort=False)))
     titles = [lettering.wrapped(*(str(text) for text in key)) for key, _ in groups]
-    labels = [lettering.safe(str(text), what.names) for text in (*frame["label"].unique(), *strokes.named)]
+    labels = [lettering.safe(str(text), LETTERS) for text in (*frame["label"].unique(), *strokes.named)]
     longest = max(map(len, labels))
     beside = min(6 if longest <= 20 else 3 if longest <= 40 else 2 if longest <= 60 else 1, len(labels))
     named = frame["method"].nunique() > MOST_IN_COLOUR and not strokes.ends
@@ -166,7 +162,6 @@ def draw(frame: pd.DataFrame, what: Curves) -> Figure | None:
         for label, handle, plain in _lines(axes, group, what, strokes):
             if plain or label not in handles:
                 handles[label] = handle
-        what.over(axes, group)
         if strokes.ends:
             _name(axes, group, what, strokes.ends)
         if any(rows is whole for rows in ends):
@@ -175,7 +170,9 @@ def draw(frame: pd.DataFrame, what: Curves) -> Figure | None:
             axes.set_ylabel(what.y_label)
         axes.set_xlabel(what.name_of_x(group) + what.x_note + note)
     shown = [
-        Line2D([], [], color=style.INK, label=lettering.safe(text, 40), **{"linewidth": 1.2, **strokes.looks[text]})
+        Line2D(
+            [], [], color=style.INK, label=lettering.safe(text, LETTERS), **{"linewidth": 1.2, **strokes.looks[text]}
+        )
         for text in strokes.named
     ]
     if entries := [*(handle for label, handle in handles.items() if label in rest), *shown]:
@@ -229,7 +226,7 @@ def _curve(axes: Axes, columns: Mapping[str, list[Any]], what: Curves, look: dic
     method, label = str(columns["method"][0]), str(columns["label"][0])
     hue = style.colour(method)
     width = look["linewidth"]
-    line: dict[str, Any] = {"linestyle": look["linestyle"], "label": lettering.safe(label, what.names)}
+    line: dict[str, Any] = {"linestyle": look["linestyle"], "label": lettering.safe(label, LETTERS)}
     ys = [y for y in (what.y, what.beside) if y]
     seen = {y: [value if drawable(value, what.log_y) else math.nan for value in columns[y]] for y in ys}
     condition, depth = str(columns["condition"][0]), str(columns["depth"][0])
@@ -286,10 +283,7 @@ def _across(axes: Axes, group: pd.DataFrame, what: Curves) -> None:
         axes.set_xticks(range(len(what.places)), what.places, fontsize=7.5)
     elif what.across == "factors":
         places = sorted(group[what.x].unique())
-        ticks = what.ticks(group) if what.ticks else places[:: -(-len(places) // 6)]
-        style.log_axis(axes, "x", places[0] / 1.15, places[-1] * 1.15, ticks=ticks)
-        if what.x_text is not None:
-            axes.xaxis.set_major_formatter(lambda value, _: what.x_text(value) if what.x_text else "")
+        style.log_axis(axes, "x", places[0] / 1.15, places[-1] * 1.15, ticks=places[:: -(-len(places) // 6)])
     elif what.ticks is not None:
         axes.set_xlim(first - 0.03 * max(last - first, 1), last + 0.03 * max(last - first, 1))
         axes.xaxis.set_major_locator(FixedLocator(list(what.ticks(group))))
