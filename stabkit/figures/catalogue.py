@@ -25,8 +25,6 @@ FIGURES: tuple[RunPicture, ...] = (
     scale_map.PICTURE,
     update_depth.PICTURE,
     step_curves.UPDATE,
-    step_curves.EXPONENT,
-    step_curves.UPDATE_METHOD,
     step_curves.LN_INPUT,
     step_curves.LN_INPUT_OMEGA,
     layer_curves.GRAD_NORM,
@@ -37,8 +35,6 @@ FIGURES: tuple[RunPicture, ...] = (
     ablation.ROBUSTNESS,
     depth.LOSS_START,
     layer_curves.BRANCH_RATIO,
-    layer_curves.DEPENDENCY,
-    layer_curves.PERTURBATION,
 )
 
 CARRIED: tuple[Picture[Sequence[Transfer]], ...] = (transfer.PICTURE,)

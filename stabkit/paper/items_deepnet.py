@@ -64,7 +64,7 @@ ITEMS: tuple[Item, ...] = (
         "depth, Post-LN's explodes.",
         scaled="Size and depths are the paper's; 16 updates of 256 tokens, three seeds.",
         commands=(f"sweep --models post-ln,deepnorm --depths 6,18,50,100 --seeds 0..2 {EARLY}",),
-        figures=("update_depth", "update", "exponent"),
+        figures=("update_depth", "update"),
         claims=("growth", "constant", "smaller"),
         beside=("bound",),
     ),

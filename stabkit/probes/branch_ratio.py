@@ -1,8 +1,7 @@
 """‖γ·G(x)‖/‖ω·x‖: how much a branch weighs against its shortcut, as a mean over the probe batch's tokens (ADMIN's
 dependency on the residual branch; Liu et al. 2020, §4). One site a sub-layer.
 
-`@branch`, `@shortcut`: the mean squares of the two a token and entry, mean ‖γ·G(x)‖²/d and ‖ω·x‖²/d; from them follows
-how much the output depends on every sub-layer (`results/share.py`).
+`@branch`, `@shortcut`: the mean squares of the two a token and entry, mean ‖γ·G(x)‖²/d and ‖ω·x‖²/d.
 """
 
 from __future__ import annotations

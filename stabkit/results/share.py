@@ -42,18 +42,6 @@ def shares(ratios: NDArray[np.float64]) -> NDArray[np.float64]:
     return part
 
 
-def dependencies(run: Run) -> NDArray[np.float64]:
-    """(n + 1,) share of the stack's input and of each sub-layer in its output at step 0, of the mean squares of branch
-    and shortcut; empty where these were not recorded."""
-    table = run.records.get("branch_ratio")
-    names = output_sites(table.sites) if table is not None else []
-    if table is None or not len(table.steps) or not chained(run.spec) or f"{names[0]}@branch" not in table.sites:
-        return np.empty(0)
-    branch, shortcut = (table.select([f"{name}@{part}" for name in names])[0] for part in ("branch", "shortcut"))
-    ratios = np.sqrt(branch / shortcut)
-    return np.append(np.prod(1.0 / (1.0 + ratios**2)), shares(ratios))
-
-
 def effective(run: Run, step: int = 0) -> float:
     """The effective number of sub-layers of the decoder at the recorded step number `step`; NaN where unknown."""
     table = run.records.get("branch_ratio")

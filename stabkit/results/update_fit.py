@@ -19,7 +19,6 @@ from stabkit.results.once import once
 from stabkit.results.points import drawable_rows, parted
 from stabkit.results.readings import centre, reference_step, series
 from stabkit.results.run import Run
-from stabkit.words import listed
 
 FIT_RANGE = (6, 50)
 """Layers: deeper, Post-LN's numbers vary several-fold with the seed."""
@@ -101,8 +100,6 @@ def updates(runs: Sequence[Run], at: int | None = None) -> pd.DataFrame:
 class DepthLine:
     """One method's power of the depth, seed by seed."""
 
-    by: tuple[Any, ...]
-    """Its values of the columns that were asked for apart."""
     method: str
     variant: str
     """The method's key with its options."""
@@ -123,32 +120,23 @@ class DepthLine:
     """‖ΔF‖ at one layer, of the line with that exponent through the medians."""
 
 
-def lines(frame: pd.DataFrame, *, ceiling: bool = True, by: Sequence[str] = ()) -> list[DepthLine]:
-    """Every variant's line, condition by condition and shape by shape; of each value of the columns `by` apart.
+def lines(frame: pd.DataFrame, *, ceiling: bool = True) -> list[DepthLine]:
+    """Every variant's line, condition by condition and shape by shape.
 
     Seeds that every depth has are fitted; where no seed is everywhere, a line goes through the medians and stands for
     one seed, the least. Depths whose median lies beyond half of √(2d) are left out of all.
     """
     fitted = []
     usable = frame[reached(frame) & frame["layers"].between(*FIT_RANGE)]
-    names = [
-        "method",
-        "label",
-        "seed",
-        "layers",
-        "update",
-        "width",
-        "bounded",
-        *(["predicted"] if "predicted" in frame else []),
-    ]
-    for rows in parted(usable, [*by, "variant", "condition", "shape"], names):
+    names = ["method", "label", "seed", "layers", "update", "width", "bounded", "predicted"]
+    for rows in parted(usable, ["variant", "condition", "shape"], names):
         if rows["shape"][0] not in JOINED:
             continue
         held: dict[int, dict[float, float]] = {}
         by_seed: dict[int, dict[float, float]] = {}
         for place, (seed, layers) in enumerate(zip(rows["seed"], rows["layers"], strict=True)):
             held.setdefault(seed, {})[layers] = rows["update"][place]
-            if "predicted" in rows and rows["predicted"][place] > 0:
+            if rows["predicted"][place] > 0:
                 by_seed.setdefault(seed, {})[layers] = rows["predicted"][place]
         depths = sorted(set(rows["layers"]))
         whole = {seed: at for seed, at in sorted(held.items()) if set(at) == set(depths)}
@@ -170,7 +158,6 @@ def lines(frame: pd.DataFrame, *, ceiling: bool = True, by: Sequence[str] = ()) 
         level = sum(math.log(value) - exponent * math.log(n) for n, value in medians) / len(medians)
         fitted.append(
             DepthLine(
-                by=tuple(rows[name][0] for name in by),
                 method=rows["method"][0],
                 variant=rows["variant"][0],
                 label=rows["label"][0],
@@ -188,12 +175,11 @@ def lines(frame: pd.DataFrame, *, ceiling: bool = True, by: Sequence[str] = ()) 
     return fitted
 
 
-def fit(frame: pd.DataFrame, *, ceiling: bool = True, by: Sequence[str] = ()) -> pd.DataFrame:
+def fit(frame: pd.DataFrame, *, ceiling: bool = True) -> pd.DataFrame:
     """`lines` as a table for drawing: the exponent, the least and the greatest of a single seed, how many seeds, and
     the exponent that the theorem predicts."""
     rows = [
         {
-            **dict(zip(by, line.by, strict=True)),
             "method": line.method,
             "variant": line.variant,
             "label": line.label,
@@ -208,66 +194,9 @@ def fit(frame: pd.DataFrame, *, ceiling: bool = True, by: Sequence[str] = ()) ->
             "seeds": len(line.seeds),
             "predicted": line.theorem,
         }
-        for line in lines(frame, ceiling=ceiling, by=by)
+        for line in lines(frame, ceiling=ceiling)
     ]
-    return pd.DataFrame(rows, columns=[*by, *FIT_COLUMNS])
-
-
-LAST_FITTED = 100
-"""The last step at which `exponents` are fitted."""
-EXPONENT_COLUMNS = ("run", "method", "label", "condition", "depth", "seed", "outcome", "panel", "step", "exponent")
-
-
-@once
-def exponents(runs: Sequence[Run]) -> pd.DataFrame:
-    """A row a method, condition, shape, recorded step and seed: the exponent at every step up to LAST_FITTED. `run`
-    names the curve, `depth` the depths fitted; `outcome` is empty, for no single run is meant."""
-    rows: list[dict[str, Any]] = []
-    for placed in shown(runs):
-        facts = placed.facts()
-        shape, layers = shape_of(facts["encoder_layers"], facts["decoder_layers"])
-        if shape not in JOINED or not FIT_RANGE[0] <= layers <= FIT_RANGE[1]:
-            continue
-        width, bounded = placed.run.spec.model.hidden, ends_in_norm(placed.run.spec)
-        known = {
-            **facts,
-            "variant": placed.variant,
-            "width": width,
-            "bounded": bounded,
-            "shape": shape,
-            "layers": layers,
-        }
-        steps, values = series(placed.run, "update", "state")
-        early = (steps >= 1) & (steps <= LAST_FITTED)
-        for step, value in zip(steps[early].tolist(), values[early].tolist(), strict=True):
-            rows.append({**known, "reference_step": step, "step": step, "update": value})
-    if not rows:
-        return pd.DataFrame(columns=list(EXPONENT_COLUMNS))
-    frame = pd.DataFrame(rows)
-    enough = frame.groupby(["variant", "condition", "shape"])["layers"].transform("nunique") >= FIT_DEPTHS
-    order = list(dict.fromkeys((each.variant, each.condition.text) for each in shown(runs)))
-    fitted = sorted(
-        lines(frame[enough], by=["step"]), key=lambda line: (order.index((line.variant, line.condition)), line.by)
-    )
-    return pd.DataFrame(
-        [
-            {
-                "run": listed(line.label, line.condition, STACKS[line.shape], f"seed {seed}"),
-                "method": line.method,
-                "label": line.label,
-                "condition": line.condition,
-                "depth": f"{line.shallowest:g}–{line.deepest:g} layers",
-                "seed": seed,
-                "outcome": "",
-                "panel": listed(line.condition, STACKS[line.shape]),
-                "step": line.by[0],
-                "exponent": exponent,
-            }
-            for line in fitted
-            for seed, exponent in line.seeds.items()
-        ],
-        columns=list(EXPONENT_COLUMNS),
-    )
+    return pd.DataFrame(rows, columns=list(FIT_COLUMNS))
 
 
 def reached(frame: pd.DataFrame) -> pd.Series[bool]:

@@ -19,8 +19,8 @@ from stabkit.figures.ablation import scale_map
 from stabkit.figures.ablation.curves import ROBUSTNESS, SCALED, TABLE11
 from stabkit.figures.catalogue import CARRIED, FIGURES, SURFACES, WIDENED
 from stabkit.figures.chain import findings
-from stabkit.figures.chain.layer_curves import BRANCH_RATIO, DEPENDENCY, GRAD_LAST, GRAD_NORM, GRAD_START
-from stabkit.figures.chain.step_curves import EXPONENT, LN_INPUT, LN_INPUT_OMEGA, UPDATE, VALIDATION_LOSS
+from stabkit.figures.chain.layer_curves import BRANCH_RATIO, GRAD_LAST, GRAD_NORM, GRAD_START
+from stabkit.figures.chain.step_curves import LN_INPUT, LN_INPUT_OMEGA, UPDATE, VALIDATION_LOSS
 from stabkit.figures.depth import slope, update_depth
 from stabkit.figures.methods import perplexity
 from stabkit.figures.model_curves import OWN, WATCHED
@@ -273,24 +273,6 @@ def test_the_last_layers_gradient_is_read_at_step_0_and_over_the_window_without_
     ]
 
 
-def test_the_exponent_of_a_step_is_fitted_over_the_depths_at_that_step() -> None:
-    runs = [
-        run(spec("deepnorm", n), {"update": table([0, 1, 2], {"state": [0.0, 1e-3 * n, 1e-3 * n**0.5]})})
-        for n in (6, 18, 50)
-    ]
-    frame = EXPONENT.select(runs)
-    assert frame["step"].tolist() == [1, 2] and frame["exponent"].tolist() == [pytest.approx(1.0), pytest.approx(0.5)]
-    assert EXPONENT.title(runs) == "The exponent of growth with depth, step by step", "of two steps nothing is told"
-    steps = [0, 1, 2, 3, 4]
-    slow = [run(spec("admin", n), {"update": table(steps, {"state": [1e-3 * n**0.2] * 5})}) for n in (6, 18, 50)]
-    slower = [run(spec("pre-ln", n), {"update": table(steps, {"state": [1e-3 * n**0.1] * 5})}) for n in (6, 18, 50)]
-    told = "ADMIN's exponent lies between 0.20 and 0.20 over steps 1–4"
-    assert EXPONENT.title([*slow, *slower]) == told
-    brief = [run(spec("deepnorm", n), {"update": table([0, 1], {"state": [0.0, 1e-3 * n]})}) for n in (6, 18, 50)]
-    assert EXPONENT.title([*brief, *slow]) == told, "a curve of one step is not the one that grows fastest"
-    assert EXPONENT.select(runs[:2]).empty
-
-
 def test_a_frame_is_the_same_for_records_read_back_from_bytes(tmp_path: Path) -> None:
     made, _ = known_store()
     read = replace(made, path=tmp_path / made.run_id, records=records.from_bytes(records.to_bytes(made.records)))
@@ -496,14 +478,12 @@ def test_drawing_survives(figure: RunPicture, case: str) -> None:
 def test_a_diverged_run_stays_visible() -> None:
     last, edge = plausible(spec("post-ln", 18), until=5), plausible(spec("post-ln", 6), until=0)
     others = [plausible(spec("deepnorm", n)) for n in (6, 18)]
-    # of one step, of steps that were sound, of the weights at step 0
-    before_it = (slope.PICTURE, DEPENDENCY)
     for figure in FIGURES:
         frame = figure.select([last, edge, *others])
-        if figure in (*before_it, VALIDATION_LOSS):  # the loss was read once
+        if figure in (slope.PICTURE, VALIDATION_LOSS):  # of one step; the loss was read once
             continue
-        if figure is EXPONENT or (figure.optional and frame.empty):
-            continue  # of many runs, or not on their page
+        if figure.optional and frame.empty:
+            continue  # not on their page
         drawn = figure.drawn(frame)
         marks = [line for axes in drawn.axes for line in axes.lines if line.get_marker() == "x"]
         texts = [text.get_text() for axes in drawn.axes for text in axes.texts]

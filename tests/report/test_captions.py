@@ -96,7 +96,6 @@ CHECKED: dict[str, Callable[[pd.DataFrame], list[str]]] = {
     "grad_norm": lambda frame: span(ratios(frame)),
     "grad_start": lambda frame: span(ratios(frame)),
     "update": lambda frame: span(ends(frame[frame["outcome"] != "diverged"], "update")),
-    "update_method": lambda frame: span(ends(frame[frame["outcome"] != "diverged"], "update")),
     "validation_loss": lambda frame: [below(frame)],
     "chain_order": lambda frame: [beyond(frame)],
 }

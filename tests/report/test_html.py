@@ -115,13 +115,15 @@ def test_the_first_screen_holds_the_sentence_the_command_and_the_matrix(page: st
 
 def test_the_tables_for_the_csv_hold_all_that_is_drawn_to_four_digits(page: str) -> None:
     from stabkit.figures.catalogue import FIGURES
+    from stabkit.figures.probes import recorded
 
     found = re.findall(r'<h3 id="figure-([^"]+)">.*?<script type="text/plain" data-packed>(.*?)</script>', page, re.S)
     runs = sweep((6, 18))
-    drawn = [figure for figure in FIGURES if not figure.optional or len(figure.select(runs))]
-    assert {"dependency", "perturbation"} <= {figure.name for figure in drawn}
+    figures = (*FIGURES, *recorded.of_runs(runs))
+    drawn = [figure for figure in figures if not figure.optional or len(figure.select(runs))]
+    assert "probe-perturbation-site" in {figure.name for figure in drawn}
     needs = [figure for figure in drawn if isinstance(figure.drawn(figure.select(runs)), EmptyFigure)]
-    assert page.count('<span class="needs">') == len(needs) > 0, "one line says which"
+    assert page.count('<span class="needs">') == len(needs)
     shown = {name: json.loads(zlib.decompress(base64.b64decode(text))) for name, text in found}
     assert set(shown) == {figure.name for figure in drawn if figure not in needs} and len(shown) == len(found)
     for figure in (one for one in drawn if one.name in shown):
@@ -132,6 +134,11 @@ def test_the_tables_for_the_csv_hold_all_that_is_drawn_to_four_digits(page: str)
         numbers = {name: float for name in frame.columns if frame[name].dtype == float}  # a column of NaN alone is null
         read = read.astype(numbers)
         pd.testing.assert_frame_equal(read, frame.reset_index(drop=True), check_dtype=False, rtol=5e-4)
+
+
+def test_one_line_says_which_pictures_need_other_runs() -> None:
+    text = render([plausible(spec("pre-ln", 2))], command=COMMAND)
+    assert text.count('<span class="needs">') == 1 and "LN input over ω√d (No run has recorded" in text
 
 
 @pytest.mark.slow

@@ -14,13 +14,14 @@ from axe_playwright_python.sync_playwright import Axe
 
 from stabkit.figures.catalogue import FIGURES
 from stabkit.figures.chain.step_curves import UPDATE
+from stabkit.figures.probes import recorded
 from stabkit.methods import KEYS
 from stabkit.words import HEADLINE
 from tests.figures.fake_runs import plausible, spec, step, sweep
 from tests.report.pages import render
 
 ONE = plausible(spec("post-ln", 18))
-SHOWN = sum(not figure.optional or len(figure.select([ONE])) > 0 for figure in FIGURES)
+SHOWN = sum(not figure.optional or len(figure.select([ONE])) > 0 for figure in (*FIGURES, *recorded.of_runs([ONE])))
 """Pictures of plausible runs, short and unscaled."""
 pytestmark = pytest.mark.slow
 """A browser is started; what a page holds is tested without one in `test_html.py`."""

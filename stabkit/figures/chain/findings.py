@@ -13,10 +13,9 @@ import pandas as pd
 from stabkit.figures.drawing import curves
 from stabkit.results import points, share
 from stabkit.results.chain import LATER, START
-from stabkit.results.conditions import Condition, norm_after_sum, output_stack, shown
+from stabkit.results.conditions import norm_after_sum, output_stack, shown
 from stabkit.results.outcome import AT_UNIGRAM
-from stabkit.results.perturbation import laws
-from stabkit.results.readings import centre, reference_step, update_at
+from stabkit.results.readings import centre, reference_step
 from stabkit.results.run import Run
 from stabkit.spec import depth_text
 from stabkit.words import listed, percent, several, short, some, updates
@@ -38,84 +37,6 @@ def farthest(runs: Sequence[Run], frame: pd.DataFrame) -> str:
             ends = " to ".join(f"{short(value)} ({label})" for value, label in (moved[-1], moved[0]))
             return f"At {where} the output moves by {ends} in {updates(step)}"
     return "How far the output moves from its start, step by step"
-
-
-SHORTEST = 3
-"""Steps of a curve of exponents that a title may speak of."""
-
-
-def exponent_range(runs: Sequence[Run], frame: pd.DataFrame) -> str:
-    """The range of the exponent of the method that grows fastest, of curves at least half as long as the longest and
-    of three steps or more."""
-    by = frame.groupby(["label", "panel", "step"], sort=False)["exponent"].agg(["median", "min", "max", "size"])
-    drawn = [rows.reset_index() for _, rows in by.groupby(level=["label", "panel"], sort=False)]
-    least = max([SHORTEST, *(len(rows) / 2 for rows in drawn)])
-    long = [rows for rows in drawn if len(rows) >= least]
-    if not long:
-        return "The exponent of growth with depth, step by step"
-    rows = max(long, key=lambda rows: float(rows["median"].median()))
-    when = f"steps {rows['step'].min()}–{rows['step'].max()}"
-    if rows["size"].max() > 1:
-        when += f" ({rows['min'].min():.2f} to {rows['max'].max():.2f} by seed)"
-    low, high = rows["median"].min(), rows["median"].max()
-    return f"{rows['label'].iloc[0]}'s exponent lies between {low:.2f} and {high:.2f} over {when}"
-
-
-def last_branch(runs: Sequence[Run], frame: pd.DataFrame) -> str:
-    """How much of the output is the last branch's, under the method where it is most and where it is least."""
-    ends = frame[frame["sublayer"] == frame.groupby("run")["sublayer"].transform("max")]
-    last = {str(label): value for label, value in zip(ends["label"], ends["share"], strict=True) if value >= 0}
-    if len(last) < 2:
-        return "What the output consists of"
-    most, least = (pick(last, key=lambda label: last[label]) for pick in (max, min))
-    return (
-        f"At {frame['depth'].iloc[0]} the last branch makes {short(100 * last[most])} % of the output under {most}, "
-        f"{short(100 * last[least])} % under {least}"
-    )
-
-
-def squared_change(runs: Sequence[Run], frame: pd.DataFrame) -> str:
-    """How the change grows with depth under the method where it grows fastest and where slowest, each with its law."""
-    by_label = laws(frame)
-    if len(by_label) < 2:
-        return "How far the output moves when every weight moves a little"
-    most, least = (pick(by_label, key=lambda label: by_label[label][1]) for pick in (max, min))
-    texts = [f"n^{by_label[label][1]:z.1f} under {label} ({by_label[label][0]})" for label in (most, least)]
-    return f"With the number of sub-layers the output's squared change grows as {texts[0]}, as {texts[1]}"
-
-
-def change_alt(frame: pd.DataFrame) -> str:
-    """What the picture shows, for those who do not see it."""
-    grown = [f"{label} n^{exponent:z.2f} {name}" for label, (name, exponent) in laws(frame).items()]
-    law_text = f" Its square over the depths: {'; '.join(grown)}." if grown else ""
-    where = f"by {output_stack(frame['decoder_layers'])} sub-layer"
-    ends = curves.ends(frame, "sublayer", "perturbation", 24)
-    return f"Relative change of the state {where}, logarithmic. At the last: {ends}.{law_text}"
-
-
-def first_update(runs: Sequence[Run], frame: pd.DataFrame) -> str:
-    """Who moves farthest in the first update, and how much farther than the least: under one condition at one depth."""
-    cells: dict[tuple[str, Condition], dict[str, dict[int, float]]] = {}
-    labels: dict[str, str] = {}
-    for placed in shown(runs):
-        if placed.run.spec.recipe == "paper":
-            continue  # of different rates: no comparison
-        by = cells.setdefault((placed.run.spec.depth, placed.condition), {})
-        by.setdefault(placed.variant, {})[placed.run.spec.seed] = update_at(placed.run, 1)
-        labels[placed.variant] = placed.label
-    depths = list(dict.fromkeys(depth for depth, _ in cells))
-    for depth, condition in sorted(cells, key=lambda cell: -depths.index(cell[0])):  # deep first, no warm-up first
-        by = cells[depth, condition]
-        means = {variant: mean for variant, values in by.items() if (mean := centre(values.values())) > 0}
-        if len(means) > 1:
-            most, least = (pick(means, key=lambda variant: means[variant]) for pick in (max, min))
-            pairs = [(value, by[least].get(seed, 0.0)) for seed, value in by[most].items()]
-            ratio = centre(ours / theirs for ours, theirs in pairs if theirs > 0)
-            where = f"{depth} ({condition})" if condition else depth
-            if ratio >= 1.2:
-                times = f"{short(ratio)} times as far as {labels[least]}'s"
-                return f"At {where} {labels[most]}'s first update moves the output {times}"
-    return "How far the output moves, method by method"
 
 
 def by_origin(frame: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:

@@ -1,5 +1,5 @@
 """The curves of runs against the layer, the sub-layer or the depth, one row each: DeepNet Fig. 2(a), 2(b) and 3(d),
-ADMIN's dependency and amplification.
+ADMIN's branch over its shortcut.
 
 Gradients are ‖∂L/∂θ_layer‖₂ over all parameters of a layer in the training step (probe `grad_norm`), ratios
 ‖γ·G(x)‖/‖ω·x‖ (probe `branch_ratio`). A row's title, a finding, and what its curves come to are in `findings.py`.
@@ -8,7 +8,6 @@ Gradients are ‖∂L/∂θ_layer‖₂ over all parameters of a layer in the tr
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -18,10 +17,9 @@ from stabkit.figures.curve_picture import Rows, curves_of
 from stabkit.figures.drawing import curves
 from stabkit.figures.drawing.curves import Curves
 from stabkit.figures.picture import Note, always
-from stabkit.results import perturbation, share
+from stabkit.results import share
 from stabkit.results.chain import LATER, START, WHENS, WINDOW
-from stabkit.results.conditions import Shown, depth_rank, output_layers, output_stack, shown
-from stabkit.results.run import Run
+from stabkit.results.conditions import Shown, output_layers, output_stack
 
 NO_GRADIENTS = "No run has recorded the gradients of its layers."
 
@@ -235,117 +233,6 @@ BRANCH_RATIO = curves_of(
         beside="last",
         reference=lambda group: [(1.0, "1: equally long")],
         grouped=True,
-        ticks=lambda group: curves.layer_ticks(group, "sublayer"),
-    ),
-)
-
-
-LEAST_SHARE = 1e-6
-"""Shares below this are drawn here."""
-
-
-def _deepest(runs: Sequence[Run]) -> list[Run]:
-    """Of each method the deepest model, first condition and seed, that has recorded its branches and shortcuts."""
-    placed = shown(runs)
-    rank = max((depth_rank(each.run.spec) for each in placed), default=None)
-    chosen: dict[str, Run] = {}
-    for each in placed:
-        if depth_rank(each.run.spec) == rank and each.label not in chosen and len(share.dependencies(each.run)):
-            chosen[each.label] = each.run
-    return list(chosen.values())
-
-
-def _shares(placed: Shown) -> Rows:
-    """A row the stack's input, 0, and each sub-layer."""
-    for place, part in enumerate(share.dependencies(placed.run).tolist()):
-        yield {"sublayer": place, "share": part}
-
-
-DEPENDENCY = curves_of(
-    name="dependency",
-    short="Dependency of the output on branches",
-    room="chain",
-    caption=(
-        "Liu et al. 2020 (ADMIN; Very Deep Transformers §3 builds on it), the dependency β_{i,j} of the last sum; "
-        "step 0, one seed."
-    ),
-    see=(
-        "How much of the output's variance each sub-layer of the decoder (or of an encoder-only model) makes; 0 is the "
-        "stack's input. The deepest model."
-    ),
-    read=always(
-        "A steep rise to the right: only the last few branches count, each new one displaces the others, and "
-        "changes of the weights are amplified. Level: all branches count. A share below 10⁻⁶ is drawn there."
-    ),
-    index="sublayer",
-    value="share",
-    at_start=True,
-    optional=True,
-    columns=("sublayer", "share"),
-    of=_deepest,
-    rows=_shares,
-    arranged=lambda frame: frame.assign(share=frame["share"].clip(lower=LEAST_SHARE)),
-    title=findings.last_branch,
-    alt=lambda frame: (
-        f"Share in the output by {output_stack(frame['decoder_layers'])} sub-layer, logarithmic. "
-        f"Of the last: {curves.ends(frame, 'sublayer', 'share')}."
-    ),
-    none="No run has recorded its branches and shortcuts.",
-    what=lambda frame: Curves(
-        x="sublayer",
-        y="share",
-        x_name=f"{output_stack(frame['decoder_layers'])} sub-layer",
-        x_note=", 0: input",
-        y_label="share of the output's variance",
-        grouped=True,
-        ticks=lambda group: [0, *curves.layer_ticks(group, "sublayer")[1:]],
-        columns=1,
-        height=3.0,
-    ),
-)
-
-
-def _changes(placed: Shown) -> Rows:
-    """A row a sub-layer of the decoder (of the encoder where there is no decoder)."""
-    for place, value in enumerate(perturbation.series(placed.run).tolist(), 1):
-        yield {"sublayer": place, "perturbation": value}
-
-
-def _with_laws(frame: pd.DataFrame) -> pd.DataFrame:
-    frame = curves.by_depth(frame)
-    texts = {label: f"n^{exponent:.2f}, {name}" for label, (name, exponent) in perturbation.laws(frame).items()}
-    return frame.assign(law=[texts.get(label, "") for label in frame["label"]])
-
-
-PERTURBATION = curves_of(
-    name="perturbation",
-    short="Change under a fixed perturbation",
-    room="chain",
-    caption=(
-        "Liu et al. 2020, §4 (amplification effect), with their released plot's perturbation of 10⁻⁴·sign(noise); step "
-        "0."
-    ),
-    see=(
-        "Every weight gets the same small change, before training. Shown: the relative change of the state after each "
-        "sub-layer."
-    ),
-    read=always("A method that amplifies weight changes here also amplifies each update of training."),
-    index="sublayer",
-    value="perturbation",
-    at_start=True,
-    optional=True,
-    columns=("sublayer", "perturbation", "law"),
-    rows=_changes,
-    ordered=_with_laws,
-    title=findings.squared_change,
-    alt=findings.change_alt,
-    none="No run has recorded its perturbation.",
-    what=lambda frame: Curves(
-        x="sublayer",
-        grouped=True,
-        y="perturbation",
-        x_name=f"{output_stack(frame['decoder_layers'])} sub-layer",
-        y_label="‖x(θ+δ) − x(θ)‖ / ‖x(θ)‖",
         ticks=lambda group: curves.layer_ticks(group, "sublayer"),
     ),
 )

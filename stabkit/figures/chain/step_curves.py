@@ -17,7 +17,6 @@ from stabkit.figures.chain.findings import ORIGINS
 from stabkit.figures.curve_picture import Rows, by_step, curves_of
 from stabkit.figures.drawing import curves
 from stabkit.figures.picture import Note, always
-from stabkit.results import update_fit
 from stabkit.results.conditions import Shown, norm_after_sum
 from stabkit.results.readings import series
 from stabkit.words import listed
@@ -81,77 +80,6 @@ UPDATE = curves_of(
         one_x=True,
         strokes=curves.depths,
         columns=3,
-    ),
-)
-
-
-UPDATE_METHOD = curves_of(
-    name="update_method",
-    short="‖ΔF‖ by method",
-    room="chain",
-    caption="DeepNet Fig. 3(a) (journal version).",
-    see="climbs step by step",
-    here=findings.update,
-    read=(
-        Note(
-            "The accumulated update against the output's own size. At √(2d) an output that ends in a norm has nothing "
-            "in common with that of step 0 (without norms there is no such bound). In the paper's chain, Post-LN "
-            "without warm-up jumps at once and then stays there; warm-up or a better "
-            "initialisation makes it climb step by step."
-        ),
-        Note("Several seeds: the median in a band from the lowest to the highest.", ("band",)),
-    ),
-    index="step",
-    value="update",
-    columns=("width", "step", "update"),
-    rows=_updates,
-    title=findings.first_update,
-    alt=lambda frame: (
-        f"Line chart of ‖ΔF‖ against the step, one panel per depth. At the end: {curves.ends(frame, 'step', 'update')}."
-    ),
-    none=NO_UPDATE,
-    what=lambda frame: by_step(
-        across="decades",
-        y="update",
-        y_label="‖ΔF‖, output units",
-        reference=_ceiling,
-    ),
-)
-
-
-EXPONENT = curves_of(
-    name="exponent",
-    short="Exponent by step",
-    room="chain",
-    caption="DeepNet Fig. 4 (journal version): the growth with depth, at every step.",
-    see="‖ΔF‖ ∝ N^p, p fitted at each step.",
-    read=(
-        Note(
-            "Curves bend downwards as outputs near √(2d), where depths no longer differ: compare methods at "
-            "one early step."
-        ),
-        Note(
-            "Several seeds: the median of the single fits, in a band from the lowest to the highest seed.",
-            ("band",),
-        ),
-    ),
-    index="step",
-    value="exponent",
-    columns=update_fit.EXPONENT_COLUMNS,
-    frame=update_fit.exponents,
-    title=findings.exponent_range,
-    alt=lambda frame: (
-        f"Line chart of the depth exponent against the step. At the end: {curves.ends(frame, 'step', 'exponent')}."
-    ),
-    none="Too few depths for an exponent: at least three from 6 to 50 layers, at one early step.",
-    what=lambda frame: by_step(
-        y="exponent",
-        y_label="exponent p of ‖ΔF‖ ∝ N^p",
-        log_y=False,
-        reference=lambda group: [(1.0, "1: in proportion to depth"), (0.0, "0: the same at every depth")],
-        strokes=curves.solid("condition"),
-        columns=3,
-        height=3.0,
     ),
 )
 

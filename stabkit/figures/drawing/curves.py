@@ -318,12 +318,12 @@ def lines(frame: pd.DataFrame, column: str, name: str, height: Callable[[float],
     return [(height(value), name if len(values) == 1 else f"{name} ({column} {value:g})") for value in values]
 
 
-def ends(frame: pd.DataFrame, x: str, y: str, most: int = 16) -> str:
-    """`Post-LN 18L-18L 0.75; …`: each curve at its last x, so many at most: what an alt text is made of."""
+def ends(frame: pd.DataFrame, x: str, y: str) -> str:
+    """`Post-LN 18L-18L 0.75; …`: each curve at its last x, sixteen at most: what an alt text is made of."""
     texts = []
     for columns in parted(frame, ["label", "condition", "depth"], [x, y]):
         seen = [(at, value) for at, value in zip(columns[x], columns[y], strict=True) if math.isfinite(value)]
         last = max((at for at, _ in seen), default=None)
         where = listed(columns["label"][0], columns["condition"][0], columns["depth"][0])
         texts.append(f"{where} {short(median([value for at, value in seen if at == last]))}")
-    return some(texts, most)
+    return some(texts, 16)

@@ -27,9 +27,8 @@ from stabkit.results.run import Run
 from stabkit.results.sites import main_sites, parse
 from stabkit.words import plain, short
 
-SHOWN_ELSEWHERE = (
-    *("loss", "validation", "update", "parameter_update", "ln_input", "branch_ratio", "grad_norm", "weight_grad"),
-    "perturbation",
+SHOWN_ELSEWHERE = frozenset(
+    "loss validation update parameter_update ln_input branch_ratio grad_norm weight_grad".split()
 )
 """Probes that have pictures of their own."""
 WORDS: Mapping[str, tuple[str, str]] = {
@@ -37,6 +36,10 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "stream": ("Residual stream", "rms of the state after each layer; position 0 is the input of the first"),
     "cosine": ("Neighbouring states", "cosine of the states before and after each layer; 1: the layer is an identity"),
     "attention_logit": ("Attention logits", "largest attention logit of each attention"),
+    "perturbation": (
+        "Change under a fixed perturbation",
+        "relative change of each state when every weight moves by 10⁻⁴, before training",
+    ),
     "mixing": ("Gain of the mixings", "largest row sum of the product of mixings up to each sub-layer; 1: no growth"),
 }
 """(its name in lists, what it reads)."""

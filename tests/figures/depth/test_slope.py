@@ -172,13 +172,13 @@ def test_single_steps_beside_training_move_no_reference_step_no_matrix_and_no_ot
     assert [list(trained(runs)) for runs in (both, STEPS, [])] == [TRAINING, STEPS, []]
     assert reference_step(trained(both)) == 16 and matrix(trained(both)) == matrix(TRAINING)
     monkeypatch.setattr(order, "card", lambda figure, frame, source: (figure, frame, figure.title(source)))
-    mixed, alone = ({figure: rest for figure, *rest in order.cards(runs)} for runs in (both, TRAINING))
-    assert set(mixed) - set(alone) == {PICTURE} and set(alone) < set(mixed)
-    for figure, (frame, heading) in alone.items():
-        pd.testing.assert_frame_equal(mixed[figure][0], frame)
-        assert mixed[figure][1] == heading
-    assert set(mixed[PICTURE][0]["run"]) == {made.run_id for made in STEPS}
-    assert mixed[PICTURE][1] == title(STEPS)
+    mixed, alone = ({figure.name: rest for figure, *rest in order.cards(runs)} for runs in (both, TRAINING))
+    assert set(mixed) - set(alone) == {PICTURE.name} and set(alone) < set(mixed)
+    for name, (frame, heading) in alone.items():
+        pd.testing.assert_frame_equal(mixed[name][0], frame)
+        assert mixed[name][1] == heading
+    assert set(mixed[PICTURE.name][0]["run"]) == {made.run_id for made in STEPS}
+    assert mixed[PICTURE.name][1] == title(STEPS)
 
 
 def test_a_promise_is_an_exponent_of_the_methods_that_promise_none() -> None:
