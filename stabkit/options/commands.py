@@ -234,12 +234,10 @@ class _Precision(Options):
 class _Executors(Options):
     """By whom."""
 
-    executor: Annotated[
-        Literal["processes", "dask", "slurm", "inline"], Option("processes, dask, slurm or inline.", WHERE)
-    ] = "processes"
-    scheduler: Annotated[
-        str | None, Option("tcp://host:8786 of Dask; of Slurm partition=long,time=60,mem=4.", WHERE, "WHERE")
-    ] = None
+    executor: Annotated[Literal["processes", "dask", "inline"], Option("processes, dask or inline.", WHERE)] = (
+        "processes"
+    )
+    scheduler: Annotated[str | None, Option("Of Dask: tcp://host:8786.", WHERE, "WHERE")] = None
     shard: Sharded = None
 
 

@@ -12,13 +12,9 @@ from stabkit.errors import UsageError, nearest, require
 from stabkit.options import ranges
 from stabkit.options.commands import ProbeOptions, RunningOptions, TransferOptions
 from stabkit.options.option import HOME
-from stabkit.running.executors import EXECUTORS, ExecutorOptions, slurm
+from stabkit.running.executors import EXECUTORS, ExecutorOptions
 from stabkit.running.shard import Shard
 
-EXTRAS = {"dask": "distributed", "slurm": "submitit"}
-"""{executor of other machines: the package it needs}."""
-TASKS = 64
-"""Of Slurm at once, where nobody says how many."""
 AT_ONCE = 16
 """Of a GPU, where nobody says how many: 4.7 times as many runs a minute as one by one (docs/reliability.md)."""
 DEVICES = ("auto", "cpu", "cuda", "mps")
@@ -60,15 +56,13 @@ def _cpu_only() -> bool:
 def executor(options: RunningOptions | TransferOptions) -> tuple[str, ExecutorOptions]:
     """Which executor, and its options; 0 workers are as many as suit the device."""
     name = ranges.choice("--executor", options.executor, tuple(EXECUTORS))
-    return name, place(options, TASKS if name == "slurm" else 0, _scheduler(name, str(options.scheduler or "")))
+    return name, place(options, _scheduler(name, str(options.scheduler or "")))
 
 
-def place(
-    options: RunningOptions | TransferOptions | ProbeOptions, many: int = 0, scheduler: str = ""
-) -> ExecutorOptions:
-    """Where jobs run; `many`: workers where nobody says how many."""
+def place(options: RunningOptions | TransferOptions | ProbeOptions, scheduler: str = "") -> ExecutorOptions:
+    """Where jobs run."""
     return ExecutorOptions(
-        workers=many if options.workers == "auto" else ranges.whole("--workers", options.workers, 1, 1024),
+        workers=0 if options.workers == "auto" else ranges.whole("--workers", options.workers, 1, 1024),
         run_timeout=ranges.real("--run-timeout", options.run_timeout, 0.0, 1e9) or None,
         scheduler=scheduler,
         shard=shard(str(options.shard or "")),
@@ -95,18 +89,16 @@ def shard(text: str, environment: Mapping[str, str] = os.environ) -> Shard:
 
 
 def _scheduler(executor: str, text: str) -> str:
-    """The address of a Dask scheduler, or what Slurm's jobs ask for; raises UsageError for what is none."""
-    if executor not in EXTRAS:
+    """The address of a Dask scheduler; raises UsageError for what is none."""
+    if executor != "dask":
         if text:
-            raise UsageError("--scheduler is for --executor dask or slurm")
+            raise UsageError("--scheduler is for --executor dask")
         return ""
-    if executor == "slurm":
-        slurm.asked(text)
-    elif not re.fullmatch(r"(tcp|tls|ws|wss)://[A-Za-z0-9.:_\[\]-]+:[0-9]{1,5}", text):
+    if not re.fullmatch(r"(tcp|tls|ws|wss)://[A-Za-z0-9.:_\[\]-]+:[0-9]{1,5}", text):
         raise UsageError(
             f"--executor dask needs --scheduler tcp://host:8786, the address of a Dask scheduler; got {text!r}"
         )
-    require(EXTRAS[executor], f"--executor {executor}", executor)
+    require("distributed", "--executor dask", "dask")
     return text
 
 

@@ -7,11 +7,11 @@ ends every worker within two seconds. The same digests come out of every executo
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 
-from stabkit.running.executors import dask, inline, processes, slurm
+from stabkit.running.executors import dask, inline, processes
 from stabkit.running.executors.base import Answer, ExecutorOptions, Lost, Tell
 from stabkit.storage.jobs import Job
 
-EXECUTORS = {"inline": inline.map, "processes": processes.map, "dask": dask.map, "slurm": slurm.map}
+EXECUTORS = {"inline": inline.map, "processes": processes.map, "dask": dask.map}
 
 
 @contextmanager

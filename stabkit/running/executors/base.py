@@ -27,7 +27,7 @@ class ExecutorOptions:
     run_timeout: float | None = None
     """Seconds after which a job is given up; None: never."""
     scheduler: str = ""
-    """Of a Dask cluster: tcp://host:8786; of Slurm what its jobs ask for: partition=long,time=60."""
+    """Of a Dask cluster: tcp://host:8786."""
     shard: Shard = Shard()
     """Of several commands that share a store and a plan."""
 

@@ -27,7 +27,7 @@ def runs(job: Job) -> Path:
 
 
 def supervise(
-    job: Job, tell: Tell, run_timeout: float | None, token: str, here: str, wanted: Callable[[], bool] = lambda: True
+    job: Job, tell: Tell, run_timeout: float | None, token: str, here: str, wanted: Callable[[], bool]
 ) -> dict[str, Any]:
     """There: one job in a child process, as long as it is wanted. `token`: a lock that the command holds."""
     if not locks.there(runs(job), token):

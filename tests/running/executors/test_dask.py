@@ -152,6 +152,14 @@ def test_a_listener_that_is_not_dask_is_an_error(tmp_path: Path) -> None:
         listener.join(5)
 
 
+def test_a_task_that_does_not_see_the_store_says_so(tmp_path: Path) -> None:
+    (job,) = jobs(tmp_path, [tiny()])
+    (tmp_path / "runs").mkdir()
+    said = relayed.supervise(job, nothing, None, "a-lock-of-nobody", "node7", lambda: True)
+    lost = relayed.answer(said)
+    assert isinstance(lost, Lost) and "node7 does not see" in lost.reason and lost.error is not None
+
+
 @pytest.mark.slow
 def test_workers_that_do_not_share_the_storage_are_named(
     cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
