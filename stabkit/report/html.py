@@ -17,9 +17,10 @@ from stabkit.claims import Finding
 from stabkit.claims.base import ORDER
 from stabkit.figures.drawing import style
 from stabkit.methods import label_of
-from stabkit.report import order, panel, provenance
+from stabkit.report import order, provenance
 from stabkit.report.frame import ASSETS, shell, template
 from stabkit.report.json_document import seconds_a_step
+from stabkit.report.sparks import sparks
 from stabkit.report.summary import Summary
 from stabkit.results import scales, slope
 from stabkit.results.conditions import GROUPS, method_group, shown
@@ -69,10 +70,8 @@ def render(summary: Summary, *, command: str, title: str = "") -> str:
         meanings=legend.meanings(verdicts),
         several=", median over seeds" if len({spec.seed for spec in specs}) > 1 else " (one seed)",
         words=legend,
-        sparks=panel.sparks(runs, verdicts),
+        sparks=sparks(runs, verdicts),
         anchors={run.run_id: anchor(run.spec) for run in runs},
-        curves={run.run_id: panel.key(run.spec) for run in runs},
-        panels=panel.panels(shown_runs),
         chain_head=[name.format(step=reference_step(runs)) for _, name in CHAIN],
         chain_rows=chain_rows(shown_runs, verdicts.reference_step),
         every_row=chain_rows(listed(every, verdicts), verdicts.reference_step),

@@ -119,15 +119,6 @@ def test_a_verdict_leads_to_its_run(opened: Callable[..., Any]) -> None:
     assert "Post-LN" in page.locator("tr:target").inner_text()
 
 
-def test_a_runs_own_curves_are_one_click_away(opened: Callable[..., Any]) -> None:
-    page = opened("sixteen", anew=True)
-    link = page.locator(".matrix td a.own").first
-    panel = page.locator(link.get_attribute("href"))
-    assert not panel.locator("figure svg").first.is_visible()
-    link.click()
-    assert panel.locator("figure svg").count() == 3 and panel.locator("figure svg").first.is_visible()
-
-
 def test_pointing_at_a_curve_tells_its_run_its_step_and_its_value(opened: Callable[..., Any]) -> None:
     page = opened("sixteen")
     page.evaluate("location.hash = 'figure-update'")  # a link into what is folded opens it
