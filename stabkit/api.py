@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from stabkit.report.result import (
         AuditResult,
         CoordinatesResult,
-        ModelSurface,
         ProbeResult,
         SweepResult,
         TransferResult,
@@ -127,23 +126,14 @@ def transfer(asked: commands.TransferOptions, listener: CallListener | None) -> 
 
 
 @command(commands.LandscapeOptions)
-def landscape(asked: commands.LandscapeOptions, listener: CallListener | None) -> SweepResult | ModelSurface:
+def landscape(asked: commands.LandscapeOptions, listener: CallListener | None) -> SweepResult:
     """Draw the loss around a trained model, beside another's: how smooth is it, and under which normalisation?
 
     Surfaces and cuts along random directions in three normalisations, and the path of training in its own plane.
 
-    Nothing is trained for a model of one's own (`factory`). Raises and warns as `sweep`.
+    Of a model of your own `stabkit.loss_surface` draws it. Raises and warns as `sweep`.
     """
-    if asked.weights and not asked.factory:
-        raise UsageError("--weights is for the model of --factory")
-    if not asked.factory:
-        return _train("landscape", asked, listener)
-    from stabkit.options import landscape, machine
-    from stabkit.report.result import ModelSurface
-
-    out = machine.output(asked.out)
-    around, cuts = landscape.around(asked.factory, asked)
-    return ModelSurface(factory=asked.factory, out=out, surface=around, cuts=cuts)
+    return _train("landscape", asked, listener)
 
 
 @overload

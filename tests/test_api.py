@@ -27,7 +27,7 @@ from stabkit.options import lines, ranges
 from stabkit.options.commands import COMMANDS, COMPARED
 from stabkit.options.option import PANELS, Argument, Option
 from stabkit.options.requests import request_of
-from stabkit.report.result import AuditResult, ModelSurface, ProbeResult, SweepResult, TransferResult
+from stabkit.report.result import AuditResult, ProbeResult, SweepResult, TransferResult
 from stabkit.running import execute
 from stabkit.surface import anymodel
 from tests.commands import stabkit as command
@@ -147,21 +147,12 @@ def test_each_function_returns_what_its_command_does(tmp_path: Path) -> None:
         against=None, points=3, cut_points=3, direction_seeds=0, snapshots=0, path="none", out=tmp_path, **SMALL
     )
     assert isinstance(drawn, SweepResult) and len(drawn.runs) == 1 and drawn.trained.surfaces
-    around = stabkit.landscape(
-        factory="tests.test_api:shallow", points=3, cut_points=3, direction_seeds=(0, 1), out=tmp_path
-    )
-    assert isinstance(around, ModelSurface) and len(around.runs) == 2 and "roughness" in around.verdict
     rates = {**STEP, "depths": 1, "lr": "1e-3..4e-3", "steps": 40}
     found = stabkit.transfer(models="deepnorm", highest=True, seeds=0, out=tmp_path, **rates)
     assert isinstance(found, TransferResult) and list(found.best["case"]) == ["DeepNorm"]
     assert escape(found.verdict) in found._repr_html_() and len(found.runs) > 1 and not found.failed
     for result in (drawn, found):
         assert result.page.is_file()
-
-
-def shallow() -> Any:
-    """A model and its loss, of no depth."""
-    return probe_models.pre_ln(2)
 
 
 def plain() -> Any:

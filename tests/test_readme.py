@@ -71,7 +71,6 @@ def test_every_command_of_the_readme_is_one(command: str, tmp_path: Path) -> Non
     if (
         words[0] in ("sweep", "ablate", "landscape", "paper")
         and words[1:] != ["ls"]
-        and "--factory" not in words
         and "DIR" not in words
         and "--help" not in words
     ):

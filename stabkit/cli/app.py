@@ -78,9 +78,9 @@ def _transfer(invocation: Invocation) -> None:
 
 @command(app, api.landscape)
 def _landscape(invocation: Invocation) -> None:
-    from stabkit.cli.commands.landscape import landscape
+    from stabkit.cli.commands.train import train
 
-    landscape(invocation)
+    train(invocation, api.landscape)
 
 
 @command(app, PaperOptions)

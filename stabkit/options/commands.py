@@ -317,11 +317,6 @@ class _OfAPair(Options):
 
     model: Drawn = field(default="deepnorm", kw_only=False)
     against: Annotated[str | None, Option("A method to compare with; '' for none.", TRAIN, "METHOD")] = "post-ln"
-    factory: Annotated[
-        str | None,
-        Option("Your own model instead: package.module:function, returning (model, loss).", TRAIN, "MODULE:NAME"),
-    ] = None
-    weights: Annotated[Folder, Option("Weights of --factory's model, a .safetensors file.", TRAIN, "FILE")] = None
 
 
 @dataclass(frozen=True, kw_only=True)

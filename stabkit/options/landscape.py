@@ -1,11 +1,10 @@
-"""Options of a landscape → a Request with the surfaces that are wanted, or those around a model of the user's own."""
+"""Options of a landscape → a Request with the surfaces that are wanted."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
 from stabkit import methods
 from stabkit.errors import UsageError, require
@@ -18,9 +17,6 @@ from stabkit.running.grid import Grid
 from stabkit.running.request import Request
 from stabkit.running.surfaces import SurfaceRequest
 from stabkit.spec import snapshot_steps
-
-if TYPE_CHECKING:
-    from stabkit.surface.anymodel import LossSurface
 
 
 def landscape(options: LandscapeOptions, making: Making) -> Request:
@@ -81,21 +77,3 @@ def surfaces(options: LandscapeOptions, steps: int, device: str) -> SurfaceReque
         device=device,
         engine=engine,
     )
-
-
-def around(factory: str, options: LandscapeOptions) -> tuple[LossSurface, list[LossSurface]]:
-    """The loss around a user's own model, which stays as it is: one surface, and a cut a direction seed."""
-    from stabkit.own import factory as own_factory
-    from stabkit.own.probe.built_model import model_and_loss
-    from stabkit.surface.anymodel import loss_surface
-
-    wanted = surfaces(options, 0, "cpu")
-    model, loss = model_and_loss(own_factory.call("--factory", factory), f"--factory: {factory}")
-    if loss is None:
-        raise UsageError(f"--factory: {factory} must return (model, loss): a torch.nn.Module and a function of it")
-    if options.weights:
-        own_factory.load(model, str(options.weights))
-    draw = partial(loss_surface, model, loss, reach=wanted.reach, normalise=wanted.normalise)
-    seeds, draw = wanted.direction_seeds, partial(draw, one_dimensional=wanted.one_dimensional)
-    whole = draw(points=wanted.points, seed=seeds[0], engine=wanted.engine)
-    return whole, [draw(points=wanted.cut_points, seed=seed, cut=True) for seed in seeds]

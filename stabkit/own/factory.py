@@ -73,24 +73,6 @@ def needed(function: Callable[..., Any]) -> list[str]:
     return [p.name for p in parameters if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
 
 
-def load(model: Any, path: str) -> None:
-    """Weights from a safetensors file into a model; raises UsageError where they do not fit."""
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
-    try:
-        held = load_file(path)
-    except (OSError, SafetensorError) as error:
-        raise UsageError(f"--weights: cannot read {path} ({error})") from error
-    own = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
-    theirs = {name: tuple(tensor.shape) for name, tensor in held.items()}
-    for name in [*own, *(name for name in theirs if name not in own)]:
-        if own.get(name) != theirs.get(name):
-            ours, text = (str(list(shapes[name])) if name in shapes else "absent" for shapes in (own, theirs))
-            raise UsageError(f"--weights: {name} is {text} in {path}, {ours} in the model")
-    model.load_state_dict(held)
-
-
 LONGEST = 10_000
 """Characters of a message that are looked at."""
 

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from stabkit.own.audit import Audit
     from stabkit.report.summary import Summary
     from stabkit.results.own.cell import ModelCell
-    from stabkit.surface.anymodel import LossSurface
 
 
 class _Answered(ABC):
@@ -318,69 +317,6 @@ class CoordinatesResult(_Answered):
 
         lost = [f"{spec.name}: {lost.text}" for spec, lost in self.done.lost]
         return widths.write(self.words, self.found, self.request, lost, self.call)
-
-
-@dataclass(frozen=True, kw_only=True, repr=False)
-class ModelSurface(_Answered):
-    """Of `landscape(factory=…)`: the loss around a user's own model."""
-
-    factory: str
-    out: Path
-    surface: LossSurface
-    cuts: Sequence[LossSurface]
-    """One a direction seed."""
-
-    @property
-    def verdict(self) -> str:
-        """The loss at the weights, how rough its cuts are, and their negative curvature."""
-        return "; ".join(self.sentences)
-
-    @cached_property
-    def sentences(self) -> tuple[str, ...]:
-        """What `verdict` is made of."""
-        import numpy as np
-
-        from stabkit.results.readings import centre
-        from stabkit.words import percent, short
-
-        rough = [cut.roughness for cut in self.cuts]
-        loss = self.surface.loss
-        middle = float(loss[loss.shape[0] // 2, loss.shape[1] // 2])
-        spread = f" ({short(min(rough))} to {short(max(rough))} over {len(rough)} directions)" if len(rough) > 1 else ""
-        negative = float(np.mean([cut.negative_curvature for cut in self.cuts]))
-        return (
-            f"{self.factory}: loss {short(middle, 4)} at the weights",
-            f"roughness of cuts {short(centre(rough))}{spread}, Σ|Δ²L|/Σ|ΔL|",
-            f"negative curvature {percent(negative)}",
-        )
-
-    @cached_property
-    def runs(self) -> pd.DataFrame:
-        """A row a cut: its roughness, curvature and share of negative curvature. Nothing was trained."""
-        names = ("roughness", "curvature", "negative_curvature")
-        return _table([{name: getattr(cut, name) for name in names} for cut in self.cuts])
-
-    @cached_property
-    def page(self) -> Path:
-        """OUT/reports/NAME.svg, written with .png and .npz beside it when it is first asked for."""
-        import io
-
-        import numpy as np
-
-        from stabkit.figures.drawing import svg
-        from stabkit.figures.surfaces import landscape
-        from stabkit.storage.folder import reports, write_file
-
-        surface, name = self.surface, self.factory.replace(".", "-").replace(":", "-")
-        folder = reports(self.out)
-        figure = landscape.alone(self.factory, surface.a, surface.b, surface.loss)
-        for kind in ("svg", "png"):
-            svg.save(figure, folder / f"{name}.{kind}")
-        data = io.BytesIO()
-        cuts = np.concatenate([cut.loss for cut in self.cuts])
-        np.savez_compressed(data, a=surface.a, b=surface.b, loss=surface.loss, cut_a=self.cuts[0].a, cuts=cuts)
-        write_file(folder / f"{name}.npz", data.getvalue())
-        return folder / f"{name}.svg"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

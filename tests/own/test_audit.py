@@ -645,6 +645,8 @@ def bad(): return deepnorm(3, 2, on_branch=True)
 def none(): return None
 def broken(): raise RuntimeError("no\\nweights")
 def text(): return good(), "tokens"
+def bad_loss(): return good(), lambda model: {}["label"]
+NUMBER = 3
 def plain(): return nn.Linear(4, 4)
 """
 
@@ -696,7 +698,10 @@ def test_json_is_one_document(run):
         (("audited:broken", "--depths", "3"), "raised RuntimeError: no weights"),
         (("audited:text", "--depths", "3"), "must be a tuple or a dict"),
         (("audited:plain", "--depths", "3"), "no residual sub-layer"),
+        (("audited:bad_loss", "--depths", "3"), "its loss raised KeyError"),
+        (("audited:NUMBER", "--depths", "3"), "is not a function"),
         (("audited:missing", "--depths", "3"), "has no 'missing'"),
+        (("nowhere:good", "--depths", "3"), "no module 'nowhere'"),
         (("audited", "--depths", "3"), "is package.module:function"),
         (("audited:good", "--depths", "3,6"), "one depth"),
         (("audited:good", "--depths", "3x2", "--arch", "encoder"), "did you mean"),

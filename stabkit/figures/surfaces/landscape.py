@@ -239,17 +239,6 @@ def drawn(axes: Axes, a: Any, b: Any, losses: Any, norm: Normalize, label: str) 
     return image
 
 
-def alone(name: str, a: NDArray[np.float64], b: NDArray[np.float64], loss: NDArray[np.float64]) -> Figure:
-    """One surface by itself: that of a user's own model, called `name`."""
-    with style.look(axes_grid=False):
-        figure = Figure(figsize=(5.2, 4.0))
-        axes = figure.add_axes((0.14, 0.13, 0.66, 0.75))
-        image = drawn(axes, a, b, loss, scale(loss), name)
-        axes.set_ylabel("b, along η")
-        figure.colorbar(image, cax=figure.add_axes((0.83, 0.13, 0.03, 0.75)), label="loss")
-        return figure
-
-
 PICTURE: Picture[Landscape] = Picture(
     name="landscape",
     short="Loss surfaces",
