@@ -34,7 +34,8 @@ def largest_logit(name: str, func: Any, args: Sequence[Any], kwargs: Mapping[str
     if query.dim() == 4:
         few = max(1, LIMIT // max(query.shape[1] * query.shape[2] * key.shape[2], 1))
         query, key = query[:few], key[:few]
-        key = key.repeat_interleave(query.shape[1] // key.shape[1], 1)
+        if query.shape[1] != key.shape[1]:
+            key = key.repeat_interleave(query.shape[1] // key.shape[1], 1)
     scale = given.get("scale")
     query = query.float() * (1 / math.sqrt(query.shape[-1]) if scale is None else scale)
     mask = given.get("attn_mask", given.get("attn_bias"))
@@ -53,8 +54,8 @@ def _of_rows(
     logits = query @ key.float().transpose(-1, -2)
     if mask is not None:
         own = mask if mask.shape[-2] == 1 else mask[..., at : at + query.shape[-2], :]
-        logits = logits.masked_fill(~own, -math.inf) if own.dtype == torch.bool else logits + own
+        logits = logits.masked_fill_(~own, -math.inf) if own.dtype == torch.bool else logits + own
     if causal:
         ahead = torch.ones(logits.shape[-2:], dtype=torch.bool, device=logits.device).triu(at + 1)
-        logits = logits.masked_fill(ahead, -math.inf)
+        logits.masked_fill_(ahead, -math.inf)
     return logits.max()

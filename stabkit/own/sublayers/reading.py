@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import reduce
 from typing import Any
 
 import torch
@@ -258,7 +259,7 @@ def _of_sums(model: nn.Module, inputs: Any, sums: Places) -> States:
     at_of = {name: [at, *(own.out for own in sums.sublayers if own.stack == name)] for name, at in sums.first.items()}
     x = {name: [held[at] for at in own] for name, own in at_of.items()}
     branches = [
-        (torch.stack([factor * held[at] for at, factor in own.added]).sum(0), held[own.at]) for own in sums.sublayers
+        (reduce(torch.add, [factor * held[at] for at, factor in own.added]), held[own.at]) for own in sums.sublayers
     ]
     room = {name: headroom([watch.values[at] for at in own]) for name, own in at_of.items()}
     kind = str(watch.values[sums.sublayers[-1].at].dtype).removeprefix("torch.")
