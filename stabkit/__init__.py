@@ -3,8 +3,9 @@
 `stabkit.sweep(…)`, `ablate`, `transfer` and `landscape` train tiny models and return what they
 found; `transfer(factory)` says whether the best rate of a model of one's own carries over depth;
 `stabkit.probe(factory, depths)` judges a model of one's own, `audit(factory)` holds it against a recipe,
-`watch(model, optimizer)` records and warns in a training loop, `loss_surface(model, loss)` draws the loss around any
-torch.nn.Module; `load_runs(out)` and `load_records(out)` read a store. The command line (`stabkit --help`) calls the
+`watch(model, optimizer)` records and warns in a training loop, `read_log(file)` reads the log of any training,
+`loss_surface(model, loss)` draws the loss around any torch.nn.Module; `load_runs(out)` and `load_records(out)` read a
+store. The command line (`stabkit --help`) calls the
 same functions.
 """
 
@@ -22,14 +23,17 @@ if TYPE_CHECKING:
         load_records,
         load_runs,
         probe,
+        read_log,
         sweep,
         transfer,
         watch,
     )
+    from stabkit.errors import Stuck
     from stabkit.surface.anymodel import LossSurface, loss_surface
 
 __all__ = [
     "LossSurface",
+    "Stuck",
     "__version__",
     "ablate",
     "audit",
@@ -38,11 +42,16 @@ __all__ = [
     "load_runs",
     "loss_surface",
     "probe",
+    "read_log",
     "sweep",
     "transfer",
     "watch",
 ]
-_ELSEWHERE = {"LossSurface": "stabkit.surface.anymodel", "loss_surface": "stabkit.surface.anymodel"}
+_ELSEWHERE = {
+    "LossSurface": "stabkit.surface.anymodel",
+    "Stuck": "stabkit.errors",
+    "loss_surface": "stabkit.surface.anymodel",
+}
 
 
 def __getattr__(name: str) -> Any:

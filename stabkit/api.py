@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import torch
 
     from stabkit.own.watch.watch import Watch
+    from stabkit.report.log import LogResult
     from stabkit.report.result import (
         AuditResult,
         CoordinatesResult,
@@ -252,6 +253,32 @@ def audit(asked: commands.AuditOptions, listener: CallListener | None) -> AuditR
     return AuditResult(factory=asked.factory, audit=found)
 
 
+def read_log(
+    files: str | Path | Sequence[str | Path],
+    *,
+    classes: int | None = None,
+    level: float | None = None,
+    tokens: Folder = None,
+    against: Folder = None,
+    stop: float | None = None,
+    out: Folder = None,
+) -> LogResult:
+    """Read the log of any training and say whether it is learning, slow, at the level of frequencies or dead.
+
+    - files: CSV, JSONL, trainer_state.json, TensorBoard, W&B, MLflow, printed lines, a watch; found by content
+    - classes, level, tokens: ln of the classes, the loss of who knows frequencies alone, token ids to count it from
+    - against: the log of a training that went well; stop: which share of good trainings may be stopped
+    - out: where `.page()` writes
+
+    Raises UsageError for what is no log, names what it needs.
+    """
+    from stabkit.options.log import read
+
+    names = [files] if isinstance(files, str | Path) else files
+    given = {"classes": classes, "level": level, "tokens": tokens, "against": against, "stop": stop, "out": out}
+    return read(commands.LogOptions([str(name) for name in names], **given))  # type: ignore[arg-type]
+
+
 class WatchOptions(TypedDict, total=False):
     """The options of `watch`, for the callbacks of trainers (`stabkit.hf`, `stabkit.lightning`)."""
 
@@ -265,6 +292,7 @@ class WatchOptions(TypedDict, total=False):
     writer: Any
     anyway: bool
     page: bool
+    stop: float | None
 
 
 def watch(
@@ -281,6 +309,7 @@ def watch(
     writer: Any = None,
     anyway: bool = False,
     page: bool = False,
+    stop: float | None = None,
 ) -> Watch:
     """Record the chain of a model in training and warn, once a link, through `warnings`: `own.watch.watch.Watch`.
 
@@ -295,6 +324,7 @@ def watch(
     - warn: False: record alone; page: True: `close()` makes the page, as `stabkit report` does
     - start: keep a copy of θ_0 for ‖θ_t − θ_0‖, of itself up to 1 GB
     - anyway: read activations although the forward draws from what the watch cannot put back (docs/watch.md)
+    - stop: `watch.loss` raises `stabkit.Stuck` where the training is dead; of good ones this share (docs/log.md)
     - writer: a SummaryWriter of TensorBoard, a run of Weights & Biases or Trackio, or the module mlflow
 
     Of several processes rank 0 writes and warns; all of them make the watch and close it.
@@ -331,6 +361,7 @@ def watch(
         writer=writer,
         anyway=anyway,
         page=written if page else None,
+        stop=stop,
     )
 
 

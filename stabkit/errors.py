@@ -7,7 +7,8 @@
     ├── StoreError         5   the disk: full, read-only, not a directory
     ├── RecipeViolated     6   an audited model is not what its recipe says
     │   └── ContractBroken 6   a method that was checked does not keep what every method keeps
-    ├── Unstable           7   a probed model fails, or is worse than its baseline; a best rate drifts
+    ├── Unstable           7   a probed model fails, or is worse than its baseline; a best rate drifts; a log is dead
+    │   └── Stuck          7   a training that its watch was asked to stop is below the band of those that train
     └── Undecided          8   a probed model does not train for sure (--strict)
     Interrupted        128+n   ended by signal n: a BaseException, as KeyboardInterrupt is, so that no code that looks
                                for faults takes it for one
@@ -73,6 +74,10 @@ class Unstable(StabkitError):
     before."""
 
     exit_code = 7
+
+
+class Stuck(Unstable):
+    """Raised by `watch.loss` where the watch has `stop`: this training is below the band of those that train."""
 
 
 class Undecided(StabkitError):

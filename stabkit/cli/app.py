@@ -14,7 +14,7 @@ from stabkit.cli import console
 from stabkit.cli.command import PROBING, TRAINING, Invocation, command, direct
 from stabkit.cli.help import ROOT, Commands
 from stabkit.errors import UsageError
-from stabkit.options.commands import Arch, Out, PaperOptions
+from stabkit.options.commands import Arch, LogOptions, Out, PaperOptions
 from stabkit.options.option import HOME, OUT, TRAIN, Argument, Option
 
 app = typer.Typer(
@@ -227,3 +227,10 @@ def _audit(invocation: Invocation) -> None:
     from stabkit.cli.commands.audit import audit
 
     audit(invocation.given, json=invocation.flag("json"))
+
+
+@command(app, LogOptions, ("json", "follow"))
+def _log(invocation: Invocation) -> None:
+    from stabkit.cli.commands.log import log
+
+    log(invocation)

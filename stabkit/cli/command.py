@@ -90,6 +90,7 @@ TERMINAL: Mapping[str, tuple[Any, Any]] = {
         ),
         None,
     ),
+    "follow": (_flag("--follow", help="Read a running training's log again whenever it grows."), False),
     "update_baseline": (_flag("--update-baseline", help="Write --baseline anew."), False),
 }
 """The options of the terminal alone: {name: (annotation, default)}."""

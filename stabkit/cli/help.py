@@ -33,6 +33,7 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
         "stabkit probe package.module:function --depths 6,12,24",
         "stabkit probe model:gpt --strict",
     ),
+    "log": ("stabkit log trainer_state.json", "stabkit log run.csv --classes 50257 --against healthy.csv"),
     "audit": ("stabkit audit package.module:function", "stabkit audit model:deep --method deepnorm --depths 18x18"),
     "ls": ("stabkit runs ls", "stabkit runs ls --json"),
     "show": ("stabkit runs show deepnorm-18L", "stabkit runs show deepnorm-18L --json"),

@@ -455,6 +455,24 @@ class AuditOptions(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
+class LogOptions(Options):
+    """Read the log of any training and say: learning, slow, at the level of frequencies, diverged, spiked, restarted?
+
+    CSV, JSONL, trainer_state.json, TensorBoard, W&B, MLflow or printed lines, found by content. `--stop` exits with 7.
+    """
+
+    files: Annotated[list[str], Argument("Logs, or folders that hold one.", "FILES")] = field(kw_only=False)
+    classes: Annotated[int | None, Option("Size of the vocabulary, or number of classes: ln of it.", ON, "N")] = None
+    level: Annotated[float | None, Option("The loss of who knows frequencies alone.", ON, "LOSS")] = None
+    tokens: Annotated[Folder, Option("Token ids that the level is counted from: .npy, .bin.", ON, "FILE")] = None
+    against: Annotated[Folder, Option("The log of a training that went well.", ON, "FILE")] = None
+    stop: Annotated[float | None, Option("Exit with 7 where it is dead; of good ones this share.", LONG, "SHARE")] = (
+        None
+    )
+    out: Out = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class PaperOptions(_Tries, _Checkpoints, _Executors, _Place, _Replaced, _Text, _OfItems):
     """Rerun figures and tables of the papers: `paper ls` names them, `paper fig9` runs one, `paper all` every one.
 

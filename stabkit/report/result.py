@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from stabkit.results.own.cell import ModelCell
 
 
-class _Answered(ABC):
+class Answered(ABC):
     """What every command returns: in a console it shows its answer, not all that it was computed from."""
 
     runs: Any
@@ -55,7 +55,7 @@ class _Answered(ABC):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class SweepResult(_Answered):
+class SweepResult(Answered):
     """Of `sweep`, `ablate` and `landscape`: the runs, and what was measured of them."""
 
     name: str
@@ -121,7 +121,7 @@ class SweepResult(_Answered):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class TransferResult(_Answered):
+class TransferResult(Answered):
     """Of `transfer`: the valley of every size, and what they say together."""
 
     call: str
@@ -178,7 +178,7 @@ class TransferResult(_Answered):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class ProbeResult(_Answered):
+class ProbeResult(Answered):
     """Of `probe`: the cells of a user's own model, and the verdicts on its links."""
 
     call: str
@@ -282,7 +282,7 @@ class ProbeResult(_Answered):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class CoordinatesResult(_Answered):
+class CoordinatesResult(Answered):
     """Of `probe(widths=…)`: the sizes of a user's own model over its width."""
 
     call: str
@@ -320,7 +320,7 @@ class CoordinatesResult(_Answered):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class AuditResult(_Answered):
+class AuditResult(Answered):
     """Of `audit`: what was found in a user's model, and what of the recipe it violates."""
 
     factory: str

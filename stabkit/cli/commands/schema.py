@@ -24,6 +24,7 @@ DOCUMENTS: Mapping[str, str] = {
     "probe": "stabkit.report.own.document:ProbeDocument",
     "probe --widths": "stabkit.report.own.document:WidthsDocument",
     "audit": f"{HERE}.audit:AuditDocument",
+    "log": "stabkit.report.log:LogDocument",
     "methods": "stabkit.report.methods_document:MethodsDocument",
     "methods check": f"{HERE}.methods:MethodsCheckDocument",
     "runs ls": f"{HERE}.runs:RunsLsDocument",

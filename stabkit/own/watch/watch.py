@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from stabkit.errors import StabkitError, UsageError
+from stabkit.errors import StabkitError, Stuck, UsageError
 from stabkit.own.chain.updates import UnknownOptimizers, Updates, name, several
 from stabkit.own.chain.updates import refuse as refuse_optimizers
 from stabkit.own.sublayers.run import Call
@@ -28,9 +28,11 @@ from stabkit.own.watch.chain import OtherSublayers
 from stabkit.own.watch.inputs import FirstCall, Losses, WatchedBatch, absolute, check, frozen, refuse, unwrapped
 from stabkit.own.watch.journal import Journal, StabilityWarning, say
 from stabkit.own.watch.recording import Recording, meets
+from stabkit.results import stop as stopping
 from stabkit.results.own.alarm import Alarm
 from stabkit.storage.folder import first_line
 from stabkit.storage.watched import WatchShelf, identity
+from stabkit.wording import log as words
 
 LARGEST_COPY = 1_000_000_000
 """Bytes of weights above which θ_0 is kept only if asked."""
@@ -62,6 +64,7 @@ class Watch:
         writer: Any = None,
         anyway: bool = False,
         page: Callable[[Path, str, str], Path] | None = None,
+        stop: float | None = None,
     ) -> None:
         self.model, self.optimizers = unwrapped(model), several(optimizer)
         refuse(self.model, self.optimizers, every, writer, probe)
@@ -85,6 +88,7 @@ class Watch:
         """Of the model as it was before it had other sub-layers."""
         self._recording: Recording | None = None
         self._losses = Losses()
+        self._stop_at = None if stop is None else stopping.Losses(stopping.check("stop", stop))
         self._pid, self._failed, self._told, self._late = os.getpid(), "", False, False
         self._odd = False
         self._first: FirstCall | None = None
@@ -124,7 +128,7 @@ class Watch:
 
     def loss(self, value: Any, update: int | None = None) -> None:
         """Records the training loss of an update (default: the one that comes next): a number or a tensor of one. What
-        is none is left out, and told of once."""
+        is none is left out, and told of once. Raises Stuck where the watch has `stop` and the training is dead."""
         step = self.steps if update is None else update
 
         def give() -> None:
@@ -139,6 +143,12 @@ class Watch:
         if self.ended == "closed" and not self._late:
             self._late = True
             say("this watch is closed: it records no more losses and updates")
+        if self._stop_at is not None and not self.ended and not self._odd:
+            guess = self._journal.alarms.guess
+            last = float(value.detach() if isinstance(value, torch.Tensor) else value)
+            if (found := self._stop_at.stop(step + 1, last, guess.uniform if guess is not None else None)) is not None:
+                self._end(f"stopped: stop={found.alpha:g}")
+                raise Stuck(f"{words.stop(found)}. {words.bound(found)}")
 
     def optimizer(self, new: torch.optim.Optimizer | Sequence[torch.optim.Optimizer]) -> None:
         """From the next update on these step, in place of those that did. Raises UsageError for what is none."""

@@ -1,0 +1,64 @@
+"""`stabkit log`: what a log says, in a terminal or as JSON; read again where it grows."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from stabkit.cli import console
+from stabkit.cli.command import Invocation
+from stabkit.errors import Unstable
+from stabkit.options.commands import LogOptions
+from stabkit.options.log import read
+from stabkit.report import log as report
+from stabkit.report.json_document import text
+from stabkit.wording import log as words
+
+PAUSE = 2.0
+"""Seconds between looks at a running log."""
+
+
+def log(invocation: Invocation) -> None:
+    """Read, show, write the page; raises Unstable where the bound says that one is to be stopped."""
+    asked = LogOptions(**invocation.given)
+    result, json = read(asked), invocation.flag("json")
+    show(result, json=json)
+    while invocation.flag("follow") and not result.stop:
+        before = _signature(asked)
+        while _signature(asked) == before:
+            time.sleep(PAUSE)
+        now = read(asked)
+        if now.answers != result.answers:
+            show(now, json=json)
+        result = now
+    if result.stop:
+        raise Unstable("a training is below the band that good ones stay in: exit code 7, or 0 without --stop")
+
+
+def show(result: report.LogResult, *, json: bool) -> None:
+    """The sentences, and the page."""
+    page = result.page()
+    if json:
+        console.document(text(report.body(result, page)))
+        return
+    if len(result.logs) > 1:
+        console.table("What each log says", ("log", *words.HEADS), [words.row(own) for own in result.logs])
+        console.say()
+    for line in result.answers:
+        console.paragraph(line)
+    for note in result.notes:
+        console.paragraph(f"note: {note}")
+    console.say(f"report: {page}")
+    if any(own.word != "learning" for own in result.logs):
+        console.say("next: stabkit probe package.module:function tells which link of the chain breaks")
+
+
+def _signature(asked: LogOptions) -> list[tuple[int, int]]:
+    found = []
+    for name in asked.files:
+        try:
+            status = Path(name).stat()
+        except OSError:
+            continue
+        found.append((status.st_size, status.st_mtime_ns))
+    return found

@@ -1,0 +1,119 @@
+"""The picture of `stabkit log`: the losses of up to twelve trainings, their levels, bands, spikes and restarts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from stabkit.figures.drawing import style
+from stabkit.figures.drawing.line_ends import End, label_ends
+from stabkit.figures.picture import Note, Picture
+from stabkit.results.log import DRAWN, LogJudgement
+from stabkit.results.stop import LOOKS, Stop
+from stabkit.words import short
+
+COLUMNS = ("run", "kind", "x", "value")
+LOSS, LEVEL, EDGE, SPIKE, RESTART = "loss", "level", "edge of the band", "spiked", "restarted"
+HUES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+DASHES = ("-", "--")
+LONGER = 10
+"""Times the shortest log, from which on steps stand on a logarithmic scale; under a band they do too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What is drawn."""
+
+    logs: Sequence[LogJudgement]
+    stops: Sequence[Stop | None]
+
+
+def select(source: Judged) -> pd.DataFrame:
+    """Means of each curve's parts; its level and band; its events at the loss after them."""
+    rows: list[tuple[str, str, float, float]] = []
+    for own, stop in zip(source.logs, source.stops, strict=True):
+        name, blocks = own.log.name, own.curve.means(DRAWN)
+        rows += [(name, LOSS, float(x), float(y)) for x, y in zip(blocks.steps, blocks.values, strict=True)]
+        if own.level is not None:
+            ends = (float(blocks.steps.min()), float(blocks.steps.max())) if len(blocks) else ()
+            rows += [(name, LEVEL, x, own.level) for x in ends]
+        rows += [(name, one.kind, one.step, one.after) for one in own.events if one.kind != "sum"]
+        if stop is not None and stop.looks:
+            rows += [(name, EDGE, float(x), float(y)) for x, y in zip(LOOKS, stop.edge, strict=True)]
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def draw(frame: pd.DataFrame) -> Figure | None:
+    """None without a number."""
+    finite = frame[np.isfinite(frame["value"])]
+    losses = finite[finite["kind"] == LOSS]
+    if losses.empty:
+        return None
+    with style.look():
+        figure, (axes,) = style.panels(1, 1, 3.4, right=1.8)
+        ends: list[End] = []
+        levels: dict[float, str] = {}
+        for i, (name, rows) in enumerate(finite.groupby("run", sort=False)):
+            ink = HUES[i % len(HUES)]
+            curve = rows[rows["kind"] == LOSS]
+            dash = DASHES[i // len(HUES) % 2]
+            (line,) = axes.plot(curve["x"], curve["value"], dash, color=ink, linewidth=1.5)
+            style.mark(line, "", str(name), x="update")
+            ends.append((float(curve["value"].iloc[-1]), str(name), ink, ""))
+            edge = rows[rows["kind"] == EDGE]
+            axes.plot(edge["x"], edge["value"], ":", color=ink, linewidth=1.2)
+            for kind, marker in ((SPIKE, "^"), (RESTART, "|")):
+                own = rows[rows["kind"] == kind]
+                axes.plot(own["x"], own["value"], marker, color=ink, markersize=7)
+            levels.update(dict.fromkeys(rows[rows["kind"] == LEVEL]["value"], str(name)))
+        for level in levels:
+            axes.axhline(level, color=style.INK, linewidth=0.9, linestyle="--", alpha=0.7)
+        firsts = losses.groupby("run")["value"].first()
+        low, high = min([*losses["value"], *levels]), max([*firsts, *levels])  # what diverges leaves the panel
+        axes.set_ylim(low - 0.05 * (high - low), high + 0.12 * (high - low) or 1.0)
+        lengths = losses.groupby("run")["x"].max()
+        if lengths.max() > LONGER * lengths.min() > 0 or (finite["kind"] == EDGE).any():
+            style.log_axis(axes, "x", max(1.0, float(losses["x"].min())), float(lengths.max()))
+        axes.set_xlabel("update")
+        axes.set_ylabel("loss")
+        label_ends(axes, [*ends, *((level, "level", style.INK, "") for level in levels)], 0.075)
+        return figure
+
+
+def alt(frame: pd.DataFrame) -> str:
+    """Where each ends."""
+    parts = [
+        f"{name} ends at {short(float(rows['value'].iloc[-1]), 3)} after {rows['x'].max():,.0f} updates"
+        for name, rows in frame[frame["kind"] == LOSS].groupby("run", sort=False)
+    ]
+    return f"Loss against updates: {'; '.join(parts) or 'no number'}."
+
+
+def title(source: Judged) -> str:
+    """Of one log its word, of several how many."""
+    if len(source.logs) > 1:
+        return f"The losses of {len(source.logs)} logs"
+    own = source.logs[0]
+    return f"Loss: {short(own.first, 3)} to {short(own.last, 3)} by update {own.updates:,.0f}, {own.word}"
+
+
+PICTURE: Picture[Judged] = Picture(
+    name="log_losses",
+    short="Losses",
+    caption=(
+        "The loss as it was logged; of a long log means of its parts. Dashed: its level. Dotted: the loss above which "
+        "--stop ends it. ▲ a spike, | a restart."
+    ),
+    see="a training that learns falls below the dashed line",
+    read=(Note("What diverges leaves the panel."),),
+    columns=COLUMNS,
+    value="value",
+    select=select,
+    draw=draw,
+    title=title,
+    alt=alt,
+)

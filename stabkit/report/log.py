@@ -1,0 +1,173 @@
+"""The page of `stabkit log`, and what the command returns."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, TypedDict
+
+import numpy as np
+
+from stabkit.report.json_document import SCHEMA, Document
+from stabkit.report.result import Answered
+from stabkit.results.log import EventKind, LogJudgement, Word, reached
+from stabkit.results.stop import Stop
+from stabkit.wording import log as words
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+TITLE = "Is this training dead, slow or fine?"
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class LogResult(Answered):
+    """Of `read_log`: what each log says of its training."""
+
+    call: str
+    out: Path
+    logs: tuple[LogJudgement, ...]
+    stops: tuple[Stop | None, ...]
+    other: LogJudgement | None
+    """What they are compared with."""
+
+    @property
+    def verdict(self) -> str:
+        """The word of one log and where it stands; of several how many are what."""
+        return words.in_short(self.logs)
+
+    @property
+    def word(self) -> str:
+        """Of the first log: `learning`, `slow`, `diverged`."""
+        return self.logs[0].word
+
+    @property
+    def stop(self) -> bool:
+        """Whether one of them is to be stopped."""
+        return any(one is not None and one.step is not None for one in self.stops)
+
+    @cached_property
+    def runs(self) -> pd.DataFrame:
+        """A row a log: what HEADS name."""
+        import pandas as pd
+
+        return pd.DataFrame([words.row(own) for own in self.logs], columns=["log", *words.HEADS])
+
+    @property
+    def answers(self) -> list[str]:
+        """A line of each log, beside what it is compared with, and what the bound says."""
+        found = []
+        for own, stop in zip(self.logs, self.stops, strict=True):
+            more = [] if self.other is None else [words.against(own, self.other, reached(own, self.other))]
+            more += [] if stop is None else [words.stop(stop)]
+            found.append(" ".join([words.answer(own), *(f"{one}." for one in more)]))
+        bound = words.bound(next((one for one in self.stops if one is not None), None))
+        return [*found, bound] if bound else found
+
+    @property
+    def notes(self) -> list[str]:
+        """What was not looked at, and what was read in another way than it stands there."""
+        return [*words.lacks(self.logs), *dict.fromkeys(note for own in self.logs for note in own.log.notes)]
+
+    @np.errstate(all="ignore")
+    def page(self) -> Path:
+        """Write the page; returns where."""
+        from stabkit.figures.logs import PICTURE, Judged
+        from stabkit.report.cards import card
+        from stabkit.report.frame import page, shell
+        from stabkit.storage.folder import reports, write_file
+
+        every = [*self.logs, *([self.other] if self.other else [])]
+        drawn = Judged(every, [*self.stops, *([None] if self.other else [])])
+        text = page(
+            "log.html.j2",
+            shell(TITLE, self.call, [self.verdict, *self.answers]),
+            card=card(PICTURE, PICTURE.select(drawn), drawn),
+            heads=words.HEADS,
+            table=[words.row(own) for own in every],
+            forms=[f"{own.log.name}: {own.log.form}, its {own.log.column}" for own in every],
+            notes=self.notes,
+        )
+        key = hashlib.sha256(self.call.encode()).hexdigest()[:6]
+        name = "".join(c if c.isalnum() or c in "-_" else "-" for c in self.logs[0].log.name)[:40]
+        path = reports(self.out) / f"log-{name}-{key}.html"
+        write_file(path, text.encode())
+        return path
+
+
+class EventJson(TypedDict):
+    """What happened on the way."""
+
+    kind: EventKind
+    step: float
+    before: float
+    after: float
+    ends: float | None
+
+
+class LogJson(TypedDict):
+    """One log."""
+
+    log: str
+    form: str
+    column: str
+    word: Word
+    sentences: list[str]
+    since: float | None
+    first: float
+    last: float
+    level: float | None
+    level_of: str
+    updates: float
+    falls: bool
+    events: list[EventJson]
+    lacks: list[str]
+    stop: int | None
+    """The update at which the bound stops it; null where it goes on, or nothing was asked."""
+
+
+class LogDocument(Document):
+    """`stabkit log`."""
+
+    verdict: str
+    logs: list[LogJson]
+    against: str
+    notes: list[str]
+    report: str
+
+
+def body(result: LogResult, page: Path) -> LogDocument:
+    """The document."""
+    return {
+        "schema": SCHEMA,
+        "verdict": result.verdict,
+        "logs": [_of(own, stop) for own, stop in zip(result.logs, result.stops, strict=True)],
+        "against": "" if result.other is None else result.other.log.name,
+        "notes": result.notes,
+        "report": str(page),
+    }
+
+
+def _of(own: LogJudgement, stop: Stop | None) -> LogJson:
+    return {
+        "log": own.log.name,
+        "form": own.log.form,
+        "column": own.log.column,
+        "word": own.word,
+        "sentences": words.sentences(own),
+        "since": own.since,
+        "first": own.first,
+        "last": own.last,
+        "level": own.level,
+        "level_of": own.level_of,
+        "updates": own.updates,
+        "falls": own.falls,
+        "events": [
+            {"kind": one.kind, "step": one.step, "before": one.before, "after": one.after, "ends": one.ends}
+            for one in own.events
+        ],
+        "lacks": list(own.lacks),
+        "stop": None if stop is None else stop.step,
+    }

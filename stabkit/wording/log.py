@@ -1,0 +1,155 @@
+"""What `stabkit log` says: one sentence of each log, what happened on the way, what was not there to look at."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from stabkit.results.log import TEXT, Event, LogJudgement
+from stabkit.results.stop import Stop
+from stabkit.words import listed, plain, short
+
+HEADS = ("says", "first loss", "last loss", "level", "updates", "on the way")
+LACKS = {
+    "gradient": "no gradient norm: vanishing was not looked at (`stabkit.watch` records it in the loop)",
+    "rate": "no learning rate: restarts of its schedule were not looked at",
+    "level": "no number of classes and no level: whether it knows more than frequencies is not known (`--classes`, "
+    "`--tokens FILE` or `--level`)",
+}
+
+
+def answer(own: LogJudgement) -> str:
+    """`run.csv: at the level of frequencies. The loss is 6.05 since update 300 …`"""
+    return f"{plain(own.log.name)}: {own.word}. {' '.join(f'{one}.' for one in sentences(own))}"
+
+
+def in_short(all_of: Sequence[LogJudgement]) -> str:
+    """Of one log its word and where it stands, of several how many are what."""
+    if len(all_of) == 1:
+        return f"{all_of[0].word[:1].upper()}{all_of[0].word[1:]}: {_stands(all_of[0])}."
+    counts = {own.word: sum(one.word == own.word for one in all_of) for own in all_of}
+    return f"Of {len(all_of)} logs {listed(*(f'{count} {word}' for word, count in counts.items()))}."
+
+
+def sentences(own: LogJudgement) -> list[str]:
+    """Where it stands, against what level, what happened."""
+    stands = _stands(own)
+    spikes = [one for one in own.events if one.kind == "spiked"]
+    largest = max(spikes, key=lambda one: one.after - one.before, default=None)
+    shown = [one for one in own.events if one.kind != "spiked" or one is largest]
+    parts = [stands[:1].upper() + stands[1:], _level(own), *(event(one, own.log.unit) for one in shown)]
+    if own.vanished is not None:
+        parts.append(
+            f"The gradient's norm is below a thousandth of what it was since {own.log.unit} {at(own.vanished)}"
+        )
+    return [one for one in parts if one]
+
+
+def _stands(own: LogJudgement) -> str:
+    first, last, unit = value(own.first), value(own.last), own.log.unit
+    by = f"by {unit} {at(own.updates)}"
+    match own.word:
+        case "not enough":
+            return f"{len(own.curve)} entr{'ies' if len(own.curve) != 1 else 'y'} {by} are too few to say"
+        case "diverged" if own.lost:
+            zero = own.log.loss.values[-1] == 0
+            what = "exactly 0, as trainers log a loss that is no number," if zero else "no number"
+            before = f"; it was {last} before" if len(own.curve) else ""
+            return f"the loss is {what} from {unit} {at(own.since)} on{before}"
+        case "diverged":
+            low = value(float(own.curve.values.min()))
+            return f"the loss is {last} {by} and was {low}: it went up from {unit} {at(own.since)} on and stayed"
+        case "at the level of frequencies":
+            return f"the loss is {last} {by}, and flat since {unit} {at(own.since)}"
+        case "slow" if not own.moved:
+            return f"the loss has not moved from its first value, {first}, {by}"
+    goes = "is flat" if own.since is not None else "falls by little" if own.word == "slow" else "still falls"
+    flat = f" since {unit} {at(own.since)}" if own.since is not None else ""
+    return f"the loss fell from {first} to {last} {by} and {goes}{flat}"
+
+
+def _level(own: LogJudgement) -> str:
+    if own.level is None or own.word in ("diverged", "not enough"):
+        return ""
+    classes, level = f"{own.classes:,}" if own.classes else "", value(own.level)
+    if own.word == "at the level of frequencies":
+        return {
+            "text": f"That is {own.last / own.level:.2f} of ln {classes}, where the frequencies of a text's tokens lie "
+            "({} to {}); `--tokens FILE` counts them".format(*TEXT),
+            "counted": f"Knowing only how often each token occurs costs {level}",
+            "given": f"The level that was given is {level}",
+        }.get(own.level_of, f"A uniform guess between {classes} classes costs {level}")
+    if own.level_of == "classes" and (not own.moved or own.last > own.level):
+        return f"A uniform guess between {classes} classes costs {level}"
+    return f"Its level is {level}" if own.level_of in ("given", "counted") else ""
+
+
+def event(one: Event, unit: str) -> str:
+    """What happened at a step."""
+    before, after, step = value(one.before), value(one.after), f"{unit} {at(one.step)}"
+    match one.kind:
+        case "spiked":
+            over = "and was not back by the end" if one.ends is None else f"and was back by {unit} {at(one.ends)}"
+            return f"It spiked at {step}: {after} from {before}, {over}"
+        case "restarted":
+            back = f"steps go back from {at(one.ends)}" if (one.ends or 0) >= one.step else "the rate leaps up again"
+            return f"It restarted at {step}: {back}, the loss went from {before} to {after}"
+    return (
+        f"Its first value is {one.after:.0f} times ln of the classes ({before}): the loss is a sum over {one.after:.0f}"
+    )
+
+
+def on_the_way(own: LogJudgement) -> str:
+    """The same as far as a cell holds it."""
+    return listed(
+        *(f"a sum over {e.after:.0f}" if e.kind == "sum" else f"{e.kind} {at(e.step)}" for e in own.events)
+    ) or "–"  # fmt: skip
+
+
+def lacks(all_of: Sequence[LogJudgement]) -> list[str]:
+    """What was not looked at in any of them."""
+    return [why for name, why in LACKS.items() if all(name in own.lacks for own in all_of)]
+
+
+def row(own: LogJudgement) -> tuple[str, ...]:
+    """Of a table: its name, and what HEADS name."""
+    level = "–" if own.level is None else value(own.level)
+    return plain(own.log.name), own.word, value(own.first), value(own.last), level, at(own.updates), on_the_way(own)
+
+
+def against(own: LogJudgement, other: LogJudgement, reached: tuple[float, float] | None) -> str:
+    """`reaches at update 900 what healthy.csv had at 300`"""
+    name = plain(other.log.name)
+    if reached is None:
+        return f"It has reached nothing yet that {name} had not at its first entry"
+    mine, theirs = reached
+    return f"At {own.log.unit} {at(mine)} it reaches what {name} had at {at(theirs)}"
+
+
+def stop(found: Stop) -> str:
+    """What the bound says of one log."""
+    if not found.looks:
+        return f"The bound says nothing: {found.why}"
+    if found.step is None:
+        return f"It is within the band of those that train at all of its {found.looks} looks"
+    return f"Stop it: at update {at(found.step)} it is out of the band of those that train"
+
+
+def bound(found: Stop | None) -> str:
+    """What the band is; "" where none was asked for."""
+    if found is None:
+        return ""
+    wrong, n = found.counted
+    return (
+        f"The band holds {1 - found.alpha:.0%} of trainings that train, over all looks; of {n} held-out ones {wrong} left "
+        "it. That is of trainings drawn like stabkit's, within 300 updates."
+    )
+
+
+def value(number: float) -> str:
+    """Three digits."""
+    return short(number, 3)
+
+
+def at(step: float | None) -> str:
+    """A step with its thousands."""
+    return "–" if step is None else f"{step:,.0f}" if step == round(step) else f"{step:,.1f}"
