@@ -93,15 +93,17 @@ def event(one: Event, unit: str) -> str:
         case "restarted":
             back = f"steps go back from {at(one.ends)}" if (one.ends or 0) >= one.step else "the rate leaps up again"
             return f"It restarted at {step}: {back}, the loss went from {before} to {after}"
-    return (
-        f"Its first value is {one.after:.0f} times ln of the classes ({before}): the loss is a sum over {one.after:.0f}"
-    )
+    many = f"{one.after:.0f}"
+    if one.after == one.after:
+        return f"Its first value is {many} times ln of the classes ({before}): the loss is a sum over {many}"
+    what = "a sum over tokens or batches, or a start gone wrong"
+    return f"Its first value is more than a uniform guess among any vocabulary costs: if it is a cross-entropy, {what}"
 
 
 def on_the_way(own: LogJudgement) -> str:
     """The same as far as a cell holds it."""
     return listed(
-        *(f"a sum over {e.after:.0f}" if e.kind == "sum" else f"{e.kind} {at(e.step)}" for e in own.events)
+        *(f"a sum over {value(e.after)}" if e.kind == "sum" else f"{e.kind} {at(e.step)}" for e in own.events)
     ) or "–"  # fmt: skip
 
 
