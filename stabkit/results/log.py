@@ -1,9 +1,10 @@
 """What a loss alone says of a training: where it stands, what happened on the way, and what the log does not show.
 
     diverged    the loss is no number at the end, or exactly 0 as some trainers log that; or it is three times the
-                first; or it has given back more than half of what it had gained, for good
+                first; or its last tenth lies RISEN above its lowest part
     level       it lies within AT of what knowing frequencies alone costs, and does not fall
-    slow        it has not moved from its first value, or is still high and falls by less than QUICK in a third of it
+    slow        it has not moved from its first value; or is still high and falls by less than QUICK in a third of the
+                log; or fell early and is flat for LONG of the log, where no level says how far it could fall
     learning    it has fallen, and none of these
     not enough  fewer than FEW entries that do not fall one after another, or EARLY updates
 
@@ -36,10 +37,14 @@ FEW, EARLY, LATE = 10, 20, 64
 AT, UNIFORM_AT, FLAT, QUICK, NOTHING = 0.03, 0.015, 0.01, 0.02, 0.15
 """Of the level; of ln V; of the loss, what is no fall; what a third of a log is to fall by where the loss is still
 high; of the level, what is no way yet."""
-STILL_HIGH = 0.55
-"""Of the first loss."""
+STILL_HIGH, SOME, LONG = 0.55, 0.1, 0.75
+"""Of the first loss; of it, what a training that goes on from trained weights falls by; of the log."""
+RISEN = 0.2, 0.05
+"""Of the lowest part, and of the first loss."""
 TEXT, VOCABULARY = (0.6, 0.86), 50
 """Of ln V: the level of frequencies of texts by characters, subwords and words (docs/log.md); V at least."""
+FRESH = 5.0
+"""Nats: the first loss of a model that knows nothing, where its classes are not known."""
 SPIKE, LEAST_SPIKE, BACK = 8.0, 0.05, 11
 RATE_LEAPS, NEARLY, MOST = 3.0, 0.02, 12.7
 """Times the rate before; the loss below which 0 is no surprise; ln of 330,000, more than any vocabulary has."""
@@ -181,30 +186,32 @@ def _placed(own: LogJudgement, blocks: Series, noise: float) -> LogJudgement:
     """With the word of a loss that is a number to the end; `noise`: the spread of a block's mean."""
     means, lowest = blocks.values, int(blocks.values.argmin())
     best, top = float(means[lowest]), max(own.first, own.level or -math.inf)
-    half = best + 0.5 * (own.first - best)
-    gained = own.first - best > max(6 * noise, 0.1 * abs(own.first))
-    if own.last > 3 * top > 0 or (gained and bool((means[-max(2, len(means) // 10) :] > half).all())):
-        beyond = np.flatnonzero(means[lowest:] > min(half, 3 * top)) + lowest
+    risen = best + max(RISEN[0] * abs(best), RISEN[1] * abs(own.first), 8 * noise)
+    if own.last > 3 * top > 0 or bool((means[-max(2, len(means) // 10) :] > risen).all()):
+        beyond = np.flatnonzero(means[lowest:] > min(risen, 3 * top)) + lowest
         return replace(own, word="diverged", since=float(blocks.steps[int(beyond[0]) if len(beyond) else 0]))
     since, fall = _flat_since(blocks, own.last, noise)
     own = replace(own, falls=fall > 0, since=None if fall > 0 else since)
     if own.level is None and not own.moved:
         near = [k for k in USUAL if abs(own.last / math.log(k) - 1) < FLAT / 2]
         own = replace(own, level=math.log(near[0]), level_of="usual", classes=near[0]) if near else own
-    level = own.level
-    if level is not None and level > 0 and (own.log.unit != "update" or own.updates >= LATE):
+    level, steps = own.level, own.curve.steps
+    if level is not None and level > 0 and (own.log.unit != "update" or own.updates >= (LATE if own.moved else EARLY)):
         near_by = AT if own.level_of in ("given", "counted") else UNIFORM_AT
         if own.last > (1 - near_by) * level - noise and not (fall > 0 and own.last < (1 - near_by / 2) * level):
             return replace(own, word="at the level of frequencies", since=since)
-    fresh = own.level is not None and own.first > STILL_HIGH * own.level  # weights that were trained before begin lower
-    high = own.last > STILL_HIGH * (top if fresh else own.first)
     if own.level_of in ("given", "counted") and level is not None:
-        high = own.last > (1 - NOTHING) * level
-    if own.moved and (not high or fall > QUICK or len(own.curve) < FEW):
-        return own
-    share = own.last / level if level else 0.0
-    if own.level_of == "classes" and (own.classes or 0) >= VOCABULARY and TEXT[0] < share < TEXT[1] and fall <= 0:
+        return own if own.moved and own.last < (1 - NOTHING) * level or fall > QUICK else replace(own, word="slow")
+    share = own.last / level if level and own.level_of == "classes" else 0.0
+    if TEXT[0] < share < TEXT[1] and fall <= 0 and ((own.classes or 0) >= VOCABULARY or not own.moved):
         return replace(own, word="at the level of frequencies", level_of="text", since=since)
+    fresh = own.first > (STILL_HIGH * level if level else FRESH)  # what goes on from trained weights begins lower
+    high = own.last > STILL_HIGH * (top if fresh else own.first)
+    gains = fall > (QUICK if fresh else 0) or (not fresh and own.first - own.last > SOME * own.first)
+    early = fall <= 0 and steps[-1] - since > LONG * (steps[-1] - steps[0]) and own.last > 0.25 * own.first
+    early = early and not (fresh and 0 < share < TEXT[0])  # below what frequencies cost
+    if own.moved and not early and (not high or gains or len(own.curve) < FEW):
+        return own
     return replace(own, word="slow")
 
 

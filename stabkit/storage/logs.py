@@ -4,7 +4,7 @@
     objects    a JSON object, or Python's dict as a trainer prints it, in each line
     table      a row an entry, by comma, tab, semicolon or bar, or in HTML; the long forms of MLflow (metric, value,
                step) and TensorBoard (Wall time, Step, Value) too
-    metric     MLflow's own files: time, value and step of one metric in each line
+    metric     MLflow's own files: time, value and step of one metric in each line; two columns without names
     printed    `iter 2920: loss 3.9883`, `step:  10  loss:  8.1`, `| lm loss: 1.2E+01 |`: a name, then its number
     events     TensorBoard's event files, read by the package tensorboard
     watch      the folder of a watch of stabkit
@@ -22,7 +22,7 @@ import re
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import chain, islice
+from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import Any, Literal
 
@@ -65,7 +65,7 @@ PAIR = re.compile(
     rf"(?:([A-Za-z]+)[ -])?([A-Za-z_][\w./-]*)['\"]?(?:\s*[:=]\s*|\s+)['\"]?({NUMBER})(?![\w.]*[A-Za-z_]\w)"
 )
 ESCAPES = re.compile(r"\x1b?\[[0-9;]+m|\x1b\[[0-9;]*[A-Za-z]")
-METRIC = re.compile(r"\d{13} \S+ \d+\s*")
+METRIC, BARE = re.compile(r"\d{13} \S+ \d+\s*"), re.compile(rf"\s*{NUMBER}\s+{NUMBER}\s*")
 
 
 def spelt(name: str) -> str:
@@ -131,7 +131,7 @@ class Values:
                 best[kind] = min(own, key=lambda one: (-len(self.named[one][0]), quantity(one)[1]))  # type: ignore[index]
         steps, epochs, entries, values = (np.array(own) for own in self.named[best["loss"]])
         unit: Unit = "update"
-        if not np.isfinite(steps).any():
+        if not np.isfinite(steps).any() or (len(steps) > 3 and np.ptp(steps) == 0):
             unit = "epoch" if len(epochs) > 1 and (np.diff(epochs) > 0).all() else "entry"
         at = {"update": 0, "epoch": 1, "entry": 2}[unit]
         rest = {
@@ -236,11 +236,16 @@ def _text(path: Path, head: str, size: int, values: Values) -> str:
         )
     first = list(islice(lines, HEAD))
     whole = chain(first, lines)
-    if first and all(METRIC.fullmatch(line) for line in first[:20]):
+    if len(first) > 1 and all(METRIC.fullmatch(line) for line in first[:20]):
         for line in whole:
             _, value, step = (*line.split(), "", "")[:3]
             values.entry(_numbers({"step": step, "loss": value}).items())
         return "MLflow's file of one metric"
+    if len(first) > 1 and all(BARE.fullmatch(line) for line in first):
+        named = ("step", "loss") if _rises([line.split()[0] for line in first]) else ("loss", "step")
+        for line in whole:
+            values.entry(_numbers(dict(zip(named, line.split(), strict=False))).items())
+        return "two columns without names"
     if (table := _header(first)) is not None:
         at, mark, names = table
         _rows(csv.reader(islice(whole, at + 1, None), delimiter=mark), names, values)
@@ -251,6 +256,12 @@ def _text(path: Path, head: str, size: int, values: Values) -> str:
         objects += pairs is not None
         values.entry(_printed(line) if pairs is None else pairs)
     return "an object in each line" if objects > values.entries / 2 else "printed lines"
+
+
+def _rises(texts: Sequence[str]) -> bool:
+    """Whether these are whole numbers that rise: steps."""
+    values = [float(text.replace(",", "")) for text in texts]
+    return all(a < b and a == round(a) for a, b in pairwise(values))
 
 
 def _lines(path: Path) -> Iterator[str]:

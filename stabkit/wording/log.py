@@ -73,8 +73,8 @@ def _level(own: LogJudgement) -> str:
     classes, level = f"{own.classes:,}" if own.classes else "", value(own.level)
     if own.word == "at the level of frequencies":
         return {
-            "text": f"That is {own.last / own.level:.2f} of ln {classes}, where the frequencies of a text's tokens lie "
-            "({} to {}); `--tokens FILE` counts them".format(*TEXT),
+            "text": f"That is {own.last / own.level:.2f} of ln {classes}: texts and uneven classes cost {{}} to {{}} of it "
+            "by their frequencies alone; `--tokens FILE` counts them".format(*TEXT),
             "counted": f"Knowing only how often each token occurs costs {level}",
             "given": f"The level that was given is {level}",
         }.get(own.level_of, f"A uniform guess between {classes} classes costs {level}")
@@ -142,8 +142,8 @@ def bound(found: Stop | None) -> str:
         return ""
     wrong, n = found.counted
     return (
-        f"The band holds {1 - found.alpha:.0%} of trainings that train, over all looks; of {n} held-out ones {wrong} left "
-        "it. That is of trainings drawn like stabkit's, within 300 updates."
+        f"The band holds {1 - found.alpha:.0%} of trainings that train, over all looks; of {n} held-out ones {wrong} "
+        "left it. That is of trainings drawn like stabkit's, within 300 updates."
     )
 
 
