@@ -28,7 +28,7 @@ from stabkit.spec import ALGO_VERSION
 from stabkit.version import __version__
 
 ROOT = Path(__file__).parents[1]
-REPORTS, STORES, ROWS = ROOT / "reports", ROOT / "evidence", ROOT / "reports" / "evidence.json"
+STORES, ROWS = ROOT / "evidence", ROOT / "reports" / "evidence.json"
 TEXT = "--data ../shared/data/multi30k --source de --target en"
 """The same on every machine, for it stands on the pages."""
 
@@ -38,7 +38,7 @@ class Part:
     """A page, the command that makes it, and the pictures that docs take from its runs."""
 
     page: str
-    """In `reports/`; ending in / for an index and its pages."""
+    """From the root of the repository; ending in / for an index and its pages."""
     command: str
     """After the program; OUT is the part's own folder."""
     program: str = "stabkit"
@@ -65,66 +65,66 @@ CASES = {
 """{case of the corpus that failed in training: (depths, its seed)}; of the judging part, which no fit has seen."""
 PARTS: dict[str, Part] = {
     "default": Part(
-        page="multi30k-default.html",
+        page="reports/multi30k-default.html",
         command=f"sweep --seeds 0..2 {TEXT} --out OUT",
         pictures=(("update_depth", "update_depth.png"), ("chain_order", "chain_order.png")),
     ),
     "no-warmup": Part(
-        page="multi30k-no-warmup.html",
+        page="reports/multi30k-no-warmup.html",
         command=f"sweep --depths 6,18 --steps 250 --warmup 0 --max-tokens 512 --seeds 0..2 {TEXT} --out OUT",
         pictures=(("validation_loss", "validation_loss.png"),),
     ),
     "slope": Part(
-        page="multi30k-slope.html",
+        page="reports/multi30k-slope.html",
         command="sweep --models all --depths 6,18,50 --seeds 0..2 --optimizer sgd --steps 1 --warmup 0 --lr 1e-5 "
         f"--dtype float64 --max-tokens 512 {TEXT} --out OUT",
     ),
     "landscape": Part(
-        page="multi30k-landscape.html", command=f"landscape --model deepnorm --seeds 0..2 {TEXT} --out OUT"
+        page="reports/multi30k-landscape.html", command=f"landscape --model deepnorm --seeds 0..2 {TEXT} --out OUT"
     ),
-    "ablation": Part(page="multi30k-ablation.html", command=f"ablate --seeds 0..2 {TEXT} --out OUT"),
+    "ablation": Part(page="reports/multi30k-ablation.html", command=f"ablate --seeds 0..2 {TEXT} --out OUT"),
     "llama": Part(
-        page="multi30k-llama.html",
+        page="reports/multi30k-llama.html",
         command="sweep --models post-ln,pre-ln,deepnorm,residual --arch decoder-only --block llama --depths 6,18 "
         f"--steps 150 --warmup 0 --seeds 0..2 {TEXT} --out OUT",
     ),
-    "start": Part(page="start.html", command=f"paper start {TEXT} --out OUT"),
-    "paper": Part(page="paper/", command=f"paper all {TEXT} --budget 75m --out OUT"),
+    "start": Part(page="reports/start.html", command=f"paper start {TEXT} --out OUT"),
+    "paper": Part(page="reports/paper/", command=f"paper all {TEXT} --budget 75m --out OUT"),
     "forecast": Part(
-        page="forecast.html",
+        page="reports/forecast.html",
         program="studies",
         command=f"forecast {TEXT} --rows docs/forecast.csv --out OUT",
         beside=("which_link.png",),
     ),
     "recent": Part(
-        page="2026.html",
+        page="docs/2026.md",
         program="studies",
         command=f"recent {TEXT} --rows docs/2026.csv --budget 70m --out OUT",
-        beside=("2026.md",),
     ),
     "carried": Part(
-        page="transfer.html",
+        page="reports/transfer.html",
         command="transfer --models pre-ln,gpt2-init,depth-mup,completep --arch decoder-only --block llama "
         f"--optimizer adamw --depths 6,12,24 --lr 2.5e-4..0.25 --predict 48 {TEXT} --out OUT",
     ),
     "mhc-starts": Part(
-        page="mhc-starts.html",
+        page="reports/mhc-starts.html",
         command="sweep --models mhc,mhc:start=identity,mhc:start=static,hyper-connections,pre-ln --arch decoder-only "
         "--block llama --depths 18,100 --optimizer adamw --steps 250 --warmup 0 --lr 2e-3 --max-tokens 256 "
         f"--seeds 0..2 {TEXT} --out OUT",
     ),
     "probe-gpt2": Part(
-        page="probe-gpt2.html", command="probe tests.own.library_models:gpt2 --depths 6,12,24,48 --no-fail --out OUT"
+        page="reports/probe-gpt2.html",
+        command="probe tests.own.library_models:gpt2 --depths 6,12,24,48 --no-fail --out OUT",
     ),
     **{
         f"case-{number}": Part(
-            page=f"case-{number}.html",
+            page=f"reports/case-{number}.html",
             command=f"probe studies.own.factories:case_{number} --depths {depths} --seeds {seed} --no-fail --out OUT",
         )
         for number, (depths, seed) in CASES.items()
     },
     "watch": Part(
-        page="watch-rate-too-high.html",
+        page="reports/watch-rate-too-high.html",
         before=f"benchmarks/watched.py {TEXT.split()[1]} OUT",
         command="report --store OUT",
         which="rate-too-high",
@@ -139,7 +139,7 @@ def main(named: list[str]) -> int:
             row = rows.get(name, {})
             core = f"{row['trained_seconds'] / 60:.0f} min of one core" if row.get("trained_seconds") else "no runs"
             last = f"{core}, by {row['version']}, {row['date']}" if row else "never made"
-            print(f"{name:16} reports/{part.page:28} {last}")
+            print(f"{name:16} {part.page:36} {last}")
         return 0
     wanted = sorted(PARTS, key=lambda name: name in rows) if named == ["all"] else named
     if unknown := [name for name in wanted if name not in PARTS]:
@@ -164,7 +164,7 @@ def made(name: str) -> dict[str, Any]:
         raise SystemExit(f"evidence {name}: {part.line(name)} exited with {done.returncode}")
     told = [line.removeprefix("report: ") for line in done.stdout.splitlines() if line.startswith("report: ")]
     page = Path(next(line for line in told if part.which in line))
-    target = REPORTS / part.page
+    target = ROOT / part.page
     if part.page.endswith("/"):
         shutil.rmtree(target, ignore_errors=True)
         shutil.copytree(page.parent, target)
@@ -179,7 +179,7 @@ def made(name: str) -> dict[str, Any]:
         for figure, file in part.pictures:
             shutil.copy(aside / f"{figure}.png", ROOT / "docs" / file)
     return {
-        "page": f"reports/{part.page}",
+        "page": part.page,
         "command": part.line(name),
         "version": __version__,
         "algorithm": ALGO_VERSION,

@@ -5,7 +5,7 @@
     numbers.py    a number with its interval; markdown.py: the tables of pages in docs/
     forecast/     the corpus of the forecast, what is joined to it, its fit, its hold-outs and scores:
                   docs/forecast.csv, later.csv and 2026.csv → the package's coefficients.json, reports/forecast.html
-    recent/       the methods of 2026 under AdamW and Muon: docs/2026.csv → reports/2026.html and docs/2026.md
+    recent/       the methods of 2026 under AdamW and Muon: docs/2026.csv → docs/2026.md
     findings/     the list of sentences that people will quote: docs/findings.toml → docs/results.md
     own/          models that stabkit did not write, probed and trained: docs/own_corpus.csv → docs/verdict.md
 

@@ -97,19 +97,19 @@ def run(asked: argparse.Namespace, command: str) -> None:
         need = sum(map(cost.seconds, state.missing)) / requests[0].place.workers
         console.say(f"{chosen.key}: {len(state.missing)} runs, about {words.duration(need)}")
         return
-    path = store.out / "reports" / f"{chosen.key}.html"
+    page = PAGES[asked.study]
+    path = store.out / "reports" / f"{chosen.key}{page.SUFFIX}"
     store.writable()
     with Signals(command), locks.awaited(store.runs, f"study-{chosen.key}"):  # its rows are one command's
         screen = Screen(quiet=asked.quiet)
         state = study.run(state, requests, store, screen, limit=limit, retry_failed=asked.retry_failed)
-        content = PAGES[asked.study].write(state, path, command)
+        content = page.write(state, path, command)
     if asked.json:
         console.document(json_document.text({"schema": json_document.SCHEMA, "report": str(path), **content}))
     else:
         console.paragraph(str(content["answer"]))
         console.say(f"rows: {rows}")
-        if path.exists():  # some studies write into docs/ alone
-            console.say(f"report: {path}")
+        console.say(f"report: {path}")
     if state.failed:
         raise FailedRuns(f"{len(state.failed)} runs have no result; --retry-failed tries again")
 

@@ -38,7 +38,7 @@ FIGURES: tuple[Picture[Evaluation], ...] = (
     widths.PICTURE,
 )
 """They select from an Evaluation; else they are as those of `stabkit.figures`."""
-KEY = "forecast"
+KEY, SUFFIX = "forecast", ".html"
 AUC, SKILL, DECIDED, RIGHT, BINS, WORST_AUC, WORST_SKILL, EARLY = 0.95, 0.5, 0.6, 0.95, 4, 0.85, 0.25, 0.05
 """What was asked of the forecast before it was fitted."""
 

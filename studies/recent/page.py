@@ -1,4 +1,4 @@
-"""The page of the methods of 2026 under both optimisers, as HTML and as Markdown, and its content as values."""
+"""The page of the methods of 2026 under both optimisers, docs/2026.md, and its content as values."""
 
 from __future__ import annotations
 
@@ -7,44 +7,39 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from stabkit import methods
 from stabkit.claims.base import ORDER, Finding
-from stabkit.claims.evidence import MARGIN
 from stabkit.claims.verdict import judge
-from stabkit.figures.drawing import style
 from stabkit.methods.blocks import BLOCKS
 from stabkit.methods.count import parameters
 from stabkit.methods.recent import OUT
-from stabkit.report.cards import card
-from stabkit.report.frame import shell, template
 from stabkit.spec import ModelConfig
 from stabkit.storage.folder import write_file
-from stabkit.words import plain
+from stabkit.words import short
 from studies import row_run
 from studies.markdown import finding_lines, table_lines
 from studies.numbers import with_interval
 from studies.recent import design, sentences
 from studies.recent.claims import CLAIMS
 from studies.recent.costs import FILE, StepCost, costs
-from studies.recent.figures import FIGURES, cell_words
 from studies.recent.table import RecentCell, RecentTable
 from studies.rows import OPTIMIZERS as NAMES
-from studies.rows import digest
 from studies.rungs import written
 from studies.study import Study
 
 MODEL = ModelConfig(encoder_layers=0, decoder_layers=50, **BLOCKS["llama"])
 VOCAB = 2000
+SUFFIX = ".md"
+SIGNS = {"stuck": "■ ", "diverged": "✕ "}
+"""Of what became of a method at the rate that all searches begin at."""
 
 
 class RecentRows(NamedTuple):
-    """A table of the page: what it says, its heads, and (method, label, cells) a row."""
+    """A table of the page: what it says, its heads, and (method, cells) a row."""
 
     caption: str
     heads: tuple[str, ...]
-    rows: list[tuple[str, str, list[str]]]
+    rows: list[tuple[str, list[str]]]
     of: str = "method"
 
 
@@ -53,42 +48,23 @@ def of(study: Study) -> RecentTable:
     return RecentTable(study.rows, (*design.KEYS, *design.STARTS))
 
 
-class MatrixCell(NamedTuple):
-    """A method under an optimiser at a depth, in colour."""
-
-    tint: str
-    """The outcome at the rate that all searches begin at, which is the cell's class."""
-    loss: str
-    rate: str
-    lowest: bool
-    """Whether no other's loss is lower by more than MARGIN there."""
-
-
-def matrix(table: RecentTable) -> list[tuple[str, str, list[MatrixCell]]]:
-    """(method, label, cells by optimiser and depth) a row, in the order of the last column that is whole."""
-    cells = {(cell.optimizer, cell.depth, cell.variant): cell for cell in table.cells}
-    heads = [(optimizer, depth) for optimizer in design.OPTIMIZERS for depth in table.depths]
-    least = {(cell.optimizer, cell.depth, cell.variant) for head in heads for cell in sentences.lowest(table.of(*head))}
-    labels = {cell.variant: (cell.paint, cell.label) for cell in table.cells}
-
-    def shown(place: tuple[str, int, str]) -> MatrixCell:
-        cell = cells.get(place)
-        if cell is None or not cell.known or cell.best is None:
-            return MatrixCell("missing", "–", "", False)
-        return MatrixCell(cell.first or "missing", f"{cell.best.loss:.2f}", written(cell.best.rate), place in least)
-
-    return [(*labels[name], [shown((*head, name)) for head in heads]) for name in table.variants if name in labels]
+def cell_words(cell: RecentCell) -> str:
+    """`5.02 at 4e-3`; `not yet` while the search goes on; `none has a loss` where every rate tried diverged."""
+    if not cell.searched:
+        return "not yet"
+    found = f"{short(cell.best.loss, 3)} at {written(cell.best.rate)}" if cell.best else "none has a loss"
+    return f"{SIGNS.get(cell.first or '', '')}{found}"
 
 
 def tables(table: RecentTable, costs: Sequence[StepCost]) -> list[RecentRows]:
-    """The matrix first; then what the seeds that chose nothing lose; sizes and costs."""
+    """Losses and rates of the search first; then what the seeds that chose nothing lose; sizes and costs."""
     cells = {(cell.optimizer, cell.depth, cell.variant): cell for cell in table.cells}
-    labels = {cell.variant: (cell.paint, cell.label) for cell in table.cells}
+    labels = {cell.variant: cell.label for cell in table.cells}
 
     def rows_of(caption: str, depths: Sequence[int], say: Any) -> RecentRows:
         heads = [(optimizer, depth) for optimizer in design.OPTIMIZERS for depth in depths]
         rows = [
-            (*labels[name], [say(cells[(*head, name)]) if (*head, name) in cells else "–" for head in heads])
+            (labels[name], [say(cells[(*head, name)]) if (*head, name) in cells else "–" for head in heads])
             for name in table.variants
             if name in labels
         ]
@@ -97,7 +73,8 @@ def tables(table: RecentTable, costs: Sequence[StepCost]) -> list[RecentRows]:
     return [
         rows_of(
             f"The lowest validation loss after {design.UPDATES} updates and the rate that it is at, of rates a factor "
-            "2 apart, by search with one seed; –: no such runs, or none with a loss",
+            f"2 apart, by search with one seed; ■: stuck, ✕: diverged at {written(design.FIRST)}, the first that is "
+            "tried; –: no such runs",
             table.depths,
             cell_words,
         ),
@@ -122,7 +99,7 @@ def _optimizers(costs: Sequence[StepCost]) -> RecentRows:
     return RecentRows(
         "The time of a step of Pre-LN at 18 layers over Adam’s, by optimiser, and of torch’s own update over ours",
         ("time of a step", "torch’s update"),
-        [("", cost.name, _cost(cost)) for cost in costs if cost.kind == "optimizer"],
+        [(cost.name, _cost(cost)) for cost in costs if cost.kind == "optimizer"],
         of="optimiser",
     )
 
@@ -131,13 +108,13 @@ def _cost(cost: StepCost | None) -> list[str]:
     return ["–", "–"] if cost is None else [with_interval(cost.ratio, 3), with_interval(cost.second)]
 
 
-def sizes(table: RecentTable, cost: Mapping[str, StepCost]) -> list[tuple[str, str, list[str]]]:
+def sizes(table: RecentTable, cost: Mapping[str, StepCost]) -> list[tuple[str, list[str]]]:
     """Of every method at 50 layers of the study's model; a step's time does not depend on where mHC starts."""
     rows = []
-    for name, paint in {cell.variant: cell.paint for cell in table.cells}.items():
+    for name in dict.fromkeys(cell.variant for cell in table.cells):
         key, options = methods.parse(name)
         count, plain = (parameters(methods.build(*of), MODEL, VOCAB) for of in ((key, options), ("pre-ln", {})))
-        rows.append((paint, methods.label(key, options), [f"{count:,}", f"{count / plain:.3f}", *_cost(cost.get(key))]))
+        rows.append((methods.label(key, options), [f"{count:,}", f"{count / plain:.3f}", *_cost(cost.get(key))]))
     return rows
 
 
@@ -156,11 +133,10 @@ def findings(study: Study) -> list[Finding]:
     return sorted((judge(claim, runs) for claim in CLAIMS), key=lambda finding: ORDER.index(finding.verdict))
 
 
-def write(study: Study, path: Path, command: str) -> dict[str, Any]:
-    """Write the page; returns its content, for `--json` and the terminal."""
-    table, cost = of(study), costs(study.path.with_name(FILE))
-    write_file(path, render(study, table, cost, command).encode())
-    write_file(path.with_suffix(".md"), markdown(study, table, cost).encode())
+def write(study: Study, path: Path, _: str) -> dict[str, Any]:
+    """Write the page, which is the same wherever the text lies; returns its content, for `--json` and the terminal."""
+    table = of(study)
+    write_file(path, markdown(study, table, costs(study.path.with_name(FILE))).encode())
     return {
         "answer": sentences.answer(table),
         "sentences": sentences.paragraphs(table),
@@ -181,55 +157,29 @@ def _json(cell: RecentCell) -> dict[str, Any]:
     return {**asdict(cell), **numbers, "label": cell.label}
 
 
-@np.errstate(all="ignore")
-def render(study: Study, table: RecentTable, cost: Sequence[StepCost], command: str) -> str:
-    """The page as one HTML file."""
-    return template(Path(__file__).with_name("page.html.j2")).render(
-        **shell(study.design.title, command, [sentences.in_short(table), sentences.answer(table)])
-        | {"elsewhere": ""},  # it needs its text
-        swatch=style.colour,
-        sentences=sentences.paragraphs(table),
-        optimizers=[NAMES[optimizer] for optimizer in design.OPTIMIZERS],
-        depths=table.depths,
-        matrix=matrix(table),
-        signs={"stuck": "■ ", "diverged": "✕ "} | dict.fromkeys(("trains", "early", "missing"), ""),
-        first_rate=written(design.FIRST),
-        margin=f"{MARGIN:g}",
-        tables=tables(table, cost),
-        out=OUT.values(),
-        cards=[card(figure, figure.select(table), table) for figure in FIGURES],
-        judged=findings(study),
-        scaled=study.design.scaled,
-        updates=design.UPDATES,
-        commands=[plain(line) for line in study.commands],
-        rows=plain(str(study.path)),
-        count=len(study.rows),
-        digest=digest(study.rows),
-        missing=len(study.missing),
-        failed=[(plain(spec.run_id), plain(reason)) for spec, reason in study.failed],
-        switches=[],
-        group_switches=[],
-        lit=(),
-    )
-
-
 def markdown(study: Study, table: RecentTable, cost: Sequence[StepCost]) -> str:
-    """The same as a page of `docs/`."""
+    """The page."""
     lines = [
         f"# {study.design.title}",
         "",
-        "Written by `python3 dev.py evidence recent` from its rows, [2026.csv](2026.csv), as a page with pictures "
-        "([reports/2026.html](../reports/2026.html)) and as this file; no number here is typed by hand.",
+        f"Written by `python3 dev.py evidence recent` from its {len(study.rows)} rows, [2026.csv](2026.csv); no number "
+        "here is typed by hand. The commands of its runs stand in `studies/recent/design.py`.",
         "",
         sentences.answer(table),
     ]
     if study.missing:
         lines += ["", f"**Not whole yet**: {len(study.missing)} runs are next, and more may follow."]
     lines += [f"\n{text}" for text in sentences.paragraphs(table)]
-    lines += ["", study.design.scaled[:1].upper() + study.design.scaled[1:]]
+    lines += [
+        "",
+        f"{study.design.scaled} Every method has the same base initialisation, batches and seeds. The rate is searched "
+        f"outward from {written(design.FIRST)} with one seed; the others follow at the rate that it found. Weights of "
+        "linear maps decay by 0.1 times the rate; Muon’s momentum is 0.95, and what is no such map is AdamW’s at the "
+        "same rate.",
+    ]
     for shown in tables(table, cost):
         lines += ["", f"{shown.caption}.", ""]
-        lines += table_lines((shown.of, *shown.heads), [(label, *texts) for _, label, texts in shown.rows])
+        lines += table_lines((shown.of, *shown.heads), [(label, *texts) for label, texts in shown.rows])
     lines += ["", "## What the papers say of their own methods", ""]
     lines += finding_lines(findings(study))
     lines += ["", "## Not here yet", ""]

@@ -1,4 +1,4 @@
-"""What the study's rows say, with its n: the same for HTML, Markdown and the terminal."""
+"""What the study's rows say, with its n: the same for the page and the terminal."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from stabkit.claims.evidence import MARGIN
-from stabkit.words import fitting, several, short
+from stabkit.words import several, short
 from studies.numbers import with_interval, with_sign
 from studies.recent.design import OPTIMIZERS, SEEDED, STARTS
 from studies.recent.table import RecentCell, RecentTable
@@ -47,16 +47,6 @@ def answer(table: RecentTable) -> str:
         f"At {depth} layers, each method at its own best rate, the order under Muon is {verdict} as under AdamW (rank "
         f"correlation {with_sign(rho)}, {count} methods, one seed): {'; '.join(parts)}."
     )
-
-
-def in_short(table: RecentTable) -> str:
-    """The same as far as a headline holds it."""
-    depth = deepest(table)
-    found = None if depth is None else table.correlation(depth)
-    if found is None:
-        return answer(table)
-    order = "nearly the same order" if found[0] >= ALIKE else "not the same order"
-    return fitting(f"At {depth} layers {found[1]} methods have {order} under Muon as under AdamW.")
 
 
 def paragraphs(table: RecentTable) -> list[str]:

@@ -49,11 +49,6 @@ class RecentCell:
     """The largest gain of its mixings over all runs at that rate; 1 where nothing mixes."""
 
     @property
-    def paint(self) -> str:
-        """By which it has its colour."""
-        return self.variant if self.variant in methods.PAINTED else methods.parse(self.variant)[0]
-
-    @property
     def label(self) -> str:
         return methods.label(*methods.parse(self.variant))
 
