@@ -1,2 +1,2 @@
 """The forecast's study: which runs (corpus), the fit (regression, coefficients), how good it is (holdouts, scores,
-evaluation, heldout_methods), and a page with four figures."""
+evaluation, unseen), and its page."""

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stabkit import methods
 from stabkit.results.forecast.links import FITTED, Link
 from stabkit.results.forecast.logistic import Array
 from studies.forecast.regression import Labels, features, fit
@@ -47,6 +48,14 @@ class HeldOutGroup:
     places: NDArray[np.intp]
     """Which of the rows."""
     p: Array
+
+    @property
+    def name(self) -> str:
+        """`DeepNorm`, `18 layers`, `a rate of 0.03`, `text`."""
+        if self.axis == "method":
+            return methods.label(str(self.value), {})
+        forms = {"depth": "{} layers", "rate": "a rate of {:g}"}
+        return forms.get(self.axis, "{}").format(self.value)
 
 
 FAMILIES: Mapping[str, tuple[str, ...]] = {

@@ -15,14 +15,13 @@ import numpy as np
 
 from stabkit import methods
 from stabkit.figures.drawing import svg
-from stabkit.figures.picture import Picture
 from stabkit.report.cards import card
 from stabkit.report.frame import shell, template
 from stabkit.results.forecast import logistic
 from stabkit.results.forecast.links import FITTED
 from stabkit.storage.folder import write_file
 from stabkit.words import percent, plain, short
-from studies.forecast import baselines, calibration, groups, joined_words, which_link, widths
+from studies.forecast import baselines, joined_words, which_link
 from studies.forecast.baselines import Baselines, Scheme
 from studies.forecast.evaluation import BOTH, LONGEST, Evaluation
 from studies.forecast.holdouts import HeldOutGroup
@@ -31,13 +30,6 @@ from studies.forecast.scores import ForecastScores, score
 from studies.rows import StudyRow, digest, from_csv
 from studies.study import Study
 
-FIGURES: tuple[Picture[Evaluation], ...] = (
-    which_link.PICTURE,
-    calibration.PICTURE,
-    groups.PICTURE,
-    widths.PICTURE,
-)
-"""They select from an Evaluation; else they are as those of `stabkit.figures`."""
 KEY, SUFFIX = "forecast", ".html"
 AUC, SKILL, DECIDED, RIGHT, BINS, WORST_AUC, WORST_SKILL, EARLY = 0.95, 0.5, 0.6, 0.95, 4, 0.85, 0.25, 0.05
 """What was asked of the forecast before it was fitted."""
@@ -70,7 +62,6 @@ def write(study: Study, path: Path, command: str) -> dict[str, Any]:
 @np.errstate(all="ignore")
 def render(study: Study, evaluation: Evaluation, joined: Joined, beside: Sequence[Scheme], command: str) -> str:
     """The page as one HTML file."""
-    cards = [card(figure, figure.select(evaluation), evaluation) for figure in FIGURES]
     return template(Path(__file__).with_name("page.html.j2")).render(
         **shell(study.design.title, command, answer(evaluation, beside)) | {"elsewhere": ""},  # it needs its text
         baselines=baselines.table(beside),
@@ -80,7 +71,8 @@ def render(study: Study, evaluation: Evaluation, joined: Joined, beside: Sequenc
         of=_of(evaluation),
         miscalibrated=_miscalibrated(evaluation),
         harder=[_harder(group, scores) for group, scores in evaluation.harder],
-        cards=cards,
+        bins=_bins(evaluation),
+        card=card(which_link.PICTURE, which_link.select(evaluation), evaluation),
         misses=[_miss(*miss) for miss in evaluation.misses],
         links=_links(evaluation),
         grid=[_verified(row, p) for row, p in evaluation.default_grid],
@@ -117,14 +109,15 @@ def answer(evaluation: Evaluation, beside: Sequence[Scheme]) -> tuple[str, str]:
     ]
     if evaluation.worst:
         group, worst = evaluation.worst
-        name = groups.name(group.axis, group.value)
-        parts.append(
-            f"the worst of these groups is {name}, AUC {short(worst.auc)} (groups with {BOTH} runs of each outcome)"
-        )
+        of = f"groups with {BOTH} runs of each outcome"
+        parts.append(f"the worst of these groups is {group.name}, AUC {short(worst.auc)} ({of})")
     if evaluation.width_scores:
         width = evaluation.width_scores
         holds = "it carries over" if width.auc >= WORST_AUC and width.skill > WORST_SKILL else "it does not carry over"
-        parts.append(f"{holds} to widths 128 and 256 (AUC {short(width.auc)}, skill {short(width.skill)})")
+        parts.append(
+            f"{holds} to widths 128 and 256 (AUC {short(width.auc)}, skill {short(width.skill)}; {width.right} of "
+            f"{width.decided} firm forecasts right)"
+        )
     return f"{headline}.", " ".join(f"{part[0].upper()}{part[1:]}." for part in parts)
 
 
@@ -151,7 +144,7 @@ def asked(evaluation: Evaluation) -> list[tuple[str, str, str, bool]]:
         worst = evaluation.worst[1]
         table.append(
             (
-                f"the worst group, {groups.name(evaluation.worst[0].axis, evaluation.worst[0].value)}",
+                f"the worst group, {evaluation.worst[0].name}",
                 f"AUC {short(worst.auc)}, skill {short(worst.skill)}",
                 f"AUC at least {WORST_AUC:g}, skill above {WORST_SKILL:g}",
                 worst.auc >= WORST_AUC and worst.skill > WORST_SKILL,
@@ -187,15 +180,31 @@ def _miscalibrated(evaluation: Evaluation) -> str:
     for group in evaluation.groups:
         if (count := evaluation.calibrated(without=group)) >= BINS:
             worst = next((bin_ for bin_ in evaluation.of_group_bins(group) if bin_.n and not bin_.calibrated), None)
-            name = groups.name(group.axis, group.value)
             there = (
                 f"; {worst.runs} of its runs are given {percent(worst.probability)} on average, and "
                 f"{percent(worst.share)} ({percent(worst.interval[0])} to {percent(worst.interval[1])}) of them train"
                 if worst
                 else ""
             )
-            parts.append(f"without {name}, told by a fit that has seen none, {count} of 5 do{there}")
+            parts.append(f"without {group.name}, told by a fit that has seen none, {count} of 5 do{there}")
     return f"{evaluation.calibrated()} of 5 bins come true; {'; '.join(parts) or 'no single hold-out is the reason'}."
+
+
+def _bins(evaluation: Evaluation) -> list[tuple[str, ...]]:
+    """(bin, forecasts, runs, mean forecast, share that trained, its interval, whether they agree) of each bin that has
+    forecasts."""
+    return [
+        (
+            f"{bin_.low:g} to {bin_.high:g}",
+            str(bin_.n),
+            str(bin_.runs),
+            *map(percent, (bin_.probability, bin_.share)),
+            " to ".join(map(percent, bin_.interval)),
+            "yes" if bin_.calibrated else "no",
+        )
+        for bin_ in (evaluation.bins if evaluation.both else ())
+        if bin_.n
+    ]
 
 
 def _unseen(joined: Joined) -> list[tuple[str, ...]]:

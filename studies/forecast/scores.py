@@ -121,7 +121,6 @@ class ForecastScores:
     n: int
     trained: int
     auc: float
-    auc_interval: tuple[float, float]
     brier: float
     skill: float
     decided: int
@@ -150,7 +149,6 @@ def score(p: Array, label: Labels) -> ForecastScores:
         n=len(p),
         trained=int(label.sum()),
         auc=auc(p, label),
-        auc_interval=auc_interval(p, label),
         brier=brier(p, label) if len(p) else math.nan,
         skill=skill(p, label) if len(p) else math.nan,
         decided=int((likely | unlikely).sum()),

@@ -99,7 +99,7 @@ def test_out_of_group_forecasts_come_from_fits_that_have_not_seen_the_group():
     for groups, by in ((EVALUATION.plain, fit(features(rest), label)), (EVALUATION.groups, widen(rest, label))):
         group = next(group for group in groups if (group.axis, group.value) == ("depth", 12))
         np.testing.assert_array_equal(group.p, by.probability(features(own)))
-        assert [EVALUATION.corpus[i] for i in group.places] == own
+        assert group.name == "12 layers" and [EVALUATION.corpus[i] for i in group.places] == own
 
 
 def test_widening_turns_the_scores_as_another_optimiser_would():
