@@ -57,8 +57,6 @@ class Study:
     """Where its rows are."""
     rows: tuple[StudyRow, ...]
     """Of its own runs, in their order."""
-    specs: Mapping[str, RunSpec]
-    """{run_id: spec} of all that its commands name."""
     missing: tuple[RunSpec, ...]
     """What has no row yet and is wanted; of a ladder the next rungs."""
     failed: tuple[tuple[RunSpec, str], ...] = ()
@@ -97,7 +95,6 @@ def begun(design: Design, commands: Sequence[str], requests: Sequence[Request], 
         commands=tuple(commands),
         path=path,
         rows=tuple(rows[run_id] for run_id in specs if run_id in rows),
-        specs=specs,
         missing=tuple(spec for run_id, spec in wanted.items() if run_id not in rows),
     )
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from stabkit.claims.base import Measurement, Spot, Threshold, at_depth, power_of_n
+from stabkit.claims.base import Measurement, Spot, at_depth, power_of_n
 from stabkit.methods.blocks import name_of
 from stabkit.results import update_fit
 from stabkit.results.conditions import (
@@ -162,11 +162,11 @@ def over(numerator: float, other: float) -> float:
 
 
 @once
-def cells(runs: Sequence[Run], blocks: bool = False) -> list[ClaimCell]:
-    """Every cell, shallow before deep; `blocks`: of other blocks than the papers' too."""
+def cells(runs: Sequence[Run]) -> list[ClaimCell]:
+    """Every cell, shallow before deep."""
     found = []
     held: dict[tuple[tuple[int, int], Condition], list[Shown]] = {}
-    for entry in alike(runs) if blocks else as_published(runs):
+    for entry in as_published(runs):
         held.setdefault((depth_rank(entry.run.spec), entry.condition), []).append(entry)
     for (_, apart), members in sorted(held.items(), key=lambda item: item[0][0]):
         by: dict[str, dict[int, Run]] = {}
@@ -203,31 +203,26 @@ def over_cells(
     values: Callable[[ClaimCell], Mapping[int, float]],
     *methods: str,
     where: Callable[[ClaimCell], bool] = lambda cell: True,
-    threshold: Threshold | None = None,
-    blocks: bool = False,
     **more: Callable[[ClaimCell], Any],
 ) -> Find:
-    """The measurements of every cell that has all of these methods and fits `where`; `blocks`: of any block. `more`:
-    what else a measurement holds (`beside`, `beyond`, `part`), of its cell."""
+    """The measurements of every cell that has all of these methods and fits `where`. `more`: what else a measurement
+    holds (`beside`, `beyond`, `part`), of its cell."""
 
     def find(runs: Sequence[Run]) -> Iterator[Measurement]:
-        for cell in cells(runs, blocks):
+        for cell in cells(runs):
             if set(methods) <= set(cell.runs) and where(cell):
                 told = {name: of(cell) for name, of in more.items()}
-                yield cell.measured(values(cell), *methods, threshold=threshold, **told)
+                yield cell.measured(values(cell), *methods, **told)
 
     return find
 
 
-def alike(runs: Sequence[Run]) -> list[Shown]:
-    """The runs whose α and β are the papers', all trained by one recipe: own recipes compare more than the method."""
-    kept = (each for each in shown(runs) if each.run.spec.recipe == "shared")
-    return [each for each in kept if each.run.spec.alpha_scale == 1 == each.run.spec.beta_scale]
-
-
 def as_published(runs: Sequence[Run]) -> list[Shown]:
-    """Those of them in the papers' block: of another the papers do not speak."""
-    return [each for each in alike(runs) if name_of(each.run.spec.model) == "classic"]
+    """The runs whose α and β are the papers', all trained by one recipe, for own recipes compare more than the method,
+    and in the papers' block: of another the papers do not speak."""
+    shared = (each for each in shown(runs) if each.run.spec.recipe == "shared")
+    scaled = (each for each in shared if each.run.spec.alpha_scale == 1 == each.run.spec.beta_scale)
+    return [each for each in scaled if name_of(each.run.spec.model) == "classic"]
 
 
 def groups(runs: Sequence[Run]) -> Iterator[tuple[Condition, list[Run]]]:

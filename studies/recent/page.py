@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from stabkit import methods
-from stabkit.claims.base import ORDER, Finding
-from stabkit.claims.verdict import judge
 from stabkit.methods.blocks import BLOCKS
 from stabkit.methods.count import parameters
 from stabkit.methods.recent import OUT
 from stabkit.spec import ModelConfig
 from stabkit.storage.folder import write_file
 from stabkit.words import short
-from studies import row_run
-from studies.markdown import finding_lines, table_lines
+from studies.markdown import table_lines
 from studies.numbers import with_interval
 from studies.recent import design, sentences
-from studies.recent.claims import CLAIMS
 from studies.recent.costs import FILE, StepCost, costs
 from studies.recent.table import RecentCell, RecentTable
 from studies.rows import OPTIMIZERS as NAMES
@@ -32,6 +28,10 @@ VOCAB = 2000
 SUFFIX = ".md"
 SIGNS = {"stuck": "■ ", "diverged": "✕ "}
 """Of what became of a method at the rate that all searches begin at."""
+CLAIMS = (
+    "Sixteen claims of these papers were judged on these rows. Their code, `studies/recent/claims.py`, and the table "
+    "of verdicts stand at commit `d3c19747a09c`."
+)
 
 
 class RecentRows(NamedTuple):
@@ -125,14 +125,6 @@ def _seeds(cell: RecentCell) -> str:
     return f"{with_interval(cell.loss, 3)}{less}"
 
 
-def findings(study: Study) -> list[Finding]:
-    """The claims of these methods, judged on the runs of the seeds that followed, each method at its own best rate:
-    the rates, one a cell, are taken as one, or no two methods could be compared. Those that hold first."""
-    rows = row_run.runs(study, lambda spec: spec.seed != design.SEARCHING)
-    runs = [replace(run, spec=replace(run.spec, train=replace(run.spec.train, lr=1.0))) for run in rows]
-    return sorted((judge(claim, runs) for claim in CLAIMS), key=lambda finding: ORDER.index(finding.verdict))
-
-
 def write(study: Study, path: Path, _: str) -> dict[str, Any]:
     """Write the page, which is the same wherever the text lies; returns its content, for `--json` and the terminal."""
     table = of(study)
@@ -148,7 +140,6 @@ def write(study: Study, path: Path, _: str) -> dict[str, Any]:
             for depth in table.depths
             if (found := table.correlation(depth))
         ],
-        "claims": [{"id": f.claim.key, "verdict": f.verdict, "measured": f.measured} for f in findings(study)],
     }
 
 
@@ -180,8 +171,6 @@ def markdown(study: Study, table: RecentTable, cost: Sequence[StepCost]) -> str:
     for shown in tables(table, cost):
         lines += ["", f"{shown.caption}.", ""]
         lines += table_lines((shown.of, *shown.heads), [(label, *texts) for label, texts in shown.rows])
-    lines += ["", "## What the papers say of their own methods", ""]
-    lines += finding_lines(findings(study))
-    lines += ["", "## Not here yet", ""]
+    lines += ["", "## What the papers say of their own methods", "", CLAIMS, "", "## Not here yet", ""]
     lines += [f"- {one.label}: `{one.formula}`. It needs {one.needs} ({one.source})." for one in OUT.values()]
     return "\n".join(lines) + "\n"

@@ -21,6 +21,7 @@ from matplotlib.lines import Line2D
 
 from stabkit import methods
 from stabkit.claims import base
+from stabkit.claims.deepnet import table1
 from stabkit.claims.verdict import judge
 from stabkit.cli import tables
 from stabkit.figures.catalogue import FIGURES, SURFACES
@@ -40,12 +41,10 @@ from stabkit.running.plan import Done
 from stabkit.running.probes import ProbeRequest
 from stabkit.storage.watched import Watched
 from stabkit.wording import answer, chain, legend, links
-from studies.recent import claims as recent
 from tests.commands import TINY, stabkit
 from tests.figures.fake_runs import at16, plane, plausible, spec, step, sweep
 from tests.report.pages import render
 from tests.results.test_own import made as cell
-from tests.studies.test_recent_claims import five
 
 pytestmark = pytest.mark.slow
 
@@ -77,7 +76,6 @@ def reworded(monkeypatch: pytest.MonkeyPatch) -> None:
         spot(self, key, f"{text}{SUFFIX}")
 
     monkeypatch.setattr(base.Spot, "__init__", said)
-    longer(recent, "label")
     whole = Normalisation.text.fget
     assert whole is not None
     monkeypatch.setattr(Normalisation, "text", property(lambda self: f"{whole(self)}{SUFFIX}"))
@@ -310,13 +308,15 @@ def test_slope_ablate_and_landscape_end_the_same(undrawn: None, request: pytest.
 
 
 def test_a_claim_in_parts_is_decided_by_their_keys(request: pytest.FixtureRequest) -> None:
+    """The parts of a row of Table 1 were named when it was read, its places are when it is judged."""
+    specs = [spec("deepnorm", depth, steps=250, warmup=0, seed=seed) for depth in table1.DEPTHS for seed in (0, 1)]
+    trained = [plausible(one, outcome="trains") for one in specs]
+
     def verdicts() -> dict[str, str]:
-        trained = five("mix-ln", gradient_spread=2.0) + five("pre-ln") + five("post-ln")
-        trained += five("peri-ln", stream_half=5.0**0.5, stream=3.0)
-        return {claim.key: judge(claim, trained).verdict for claim in recent.CLAIMS}
+        return {claim.key: judge(claim, trained).verdict for claim in table1.CLAIMS}
 
     plain = verdicts()
-    assert plain["mix-even"] == plain["peri-linear"] == "holds"
+    assert plain["table1-deepnorm"] == "holds"
     request.getfixturevalue("reworded")
     assert verdicts() == plain
 

@@ -97,9 +97,7 @@ def test_a_method_whose_failures_are_not_told_abstains_and_blocks_are_judged_by_
 @pytest.mark.slow
 def test_the_page_has_them_and_survives_having_none(undrawn: None) -> None:
     some = tuple(corpus(60))
-    study: Any = SimpleNamespace(
-        rows=some, design=DESIGN, commands=DESIGN.commands, path=ROWS, missing=(), failed=(), specs={}
-    )
+    study: Any = SimpleNamespace(rows=some, design=DESIGN, commands=DESIGN.commands, path=ROWS, missing=(), failed=())
     evaluation = Evaluation(some)
     joined, none = Joined.of(some, of("adamw", 40, 12)), Joined.of(some, ())
     whole = page.render(study, evaluation, joined, Baselines(joined).schemes, "python -m studies forecast")

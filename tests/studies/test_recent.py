@@ -13,6 +13,7 @@ from stabkit import methods
 from stabkit.errors import StoreError
 from stabkit.options import lines
 from stabkit.options.requests import request_of
+from stabkit.results.profile import Profile
 from stabkit.spec import RunSpec
 from stabkit.training.optimizers import OPTIMIZERS
 from studies import rungs, study
@@ -24,10 +25,13 @@ from studies.recent.costs import FILE, costs
 from studies.recent.table import RecentTable, variant
 from studies.rows import StudyRow, from_csv, row, to_csv
 from tests.studies.study_rows import measured
-from tests.studies.test_recent_claims import PLAIN
 
 HERE = Path(__file__).parents[2]
 ROWS = HERE / "docs" / "2026.csv"
+PLAIN = Profile(
+    **dict(loss=5.3, gradient=1.0, gradient_lowest=0.5, gradient_spread=4.0, spikes=2.0, cosine=0.9, cosine_deep=0.9),
+    **dict(stream_start=1.4, stream_half=3.0, stream=6.0),
+)
 
 
 def specs(*commands: str) -> list[RunSpec]:
@@ -144,7 +148,7 @@ def test_the_rows_come_back_from_their_file_and_older_files_have_no_such_columns
 
 
 @pytest.mark.slow
-def test_the_page_and_the_document_are_whole(rows: list[StudyRow], every: list[RunSpec], tmp_path: Path) -> None:
+def test_the_page_and_the_document_are_whole(rows: list[StudyRow], tmp_path: Path) -> None:
     path = tmp_path / "recent.csv"
     path.write_bytes(to_csv(rows))
     begun = study.Study(
@@ -152,7 +156,6 @@ def test_the_page_and_the_document_are_whole(rows: list[StudyRow], every: list[R
         commands=design.COMMANDS,
         path=path,
         rows=tuple(rows),
-        specs={one.run_id: one for one in every},
         missing=(),
     )
     (tmp_path / FILE).write_text(
