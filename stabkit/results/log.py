@@ -3,8 +3,7 @@
     diverged    the loss is no number at the end, or exactly 0 as some trainers log that; or it is three times the
                 first; or its last tenth lies RISEN above its lowest part
     level       it lies within AT of what knowing frequencies alone costs, and does not fall
-    slow        it has not moved from its first value; or is still high and falls by less than QUICK in a third of the
-                log; or fell early and is flat for LONG of the log, where no level says how far it could fall
+    slow        it has not moved from its first value, or is still high and falls by less than QUICK in a third of it
     learning    it has fallen, and none of these
     not enough  fewer than FEW entries that do not fall one after another, or EARLY updates
 
@@ -37,8 +36,8 @@ FEW, EARLY, LATE = 10, 20, 64
 AT, UNIFORM_AT, FLAT, QUICK, NOTHING = 0.03, 0.015, 0.01, 0.02, 0.15
 """Of the level; of ln V; of the loss, what is no fall; what a third of a log is to fall by where the loss is still
 high; of the level, what is no way yet."""
-STILL_HIGH, SOME, LONG = 0.55, 0.1, 0.75
-"""Of the first loss; of it, what a training that goes on from trained weights falls by; of the log."""
+STILL_HIGH, SOME = 0.55, 0.1
+"""Of the first loss; of it, what a training that goes on from trained weights falls by."""
 RISEN = 0.2, 0.05
 """Of the lowest part, and of the first loss."""
 TEXT, VOCABULARY = (0.6, 0.86), 50
@@ -195,7 +194,7 @@ def _placed(own: LogJudgement, blocks: Series, noise: float) -> LogJudgement:
     if own.level is None and not own.moved:
         near = [k for k in USUAL if abs(own.last / math.log(k) - 1) < FLAT / 2]
         own = replace(own, level=math.log(near[0]), level_of="usual", classes=near[0]) if near else own
-    level, steps = own.level, own.curve.steps
+    level = own.level
     if level is not None and level > 0 and (own.log.unit != "update" or own.updates >= (LATE if own.moved else EARLY)):
         near_by = AT if own.level_of in ("given", "counted") else UNIFORM_AT
         if own.last > (1 - near_by) * level - noise and not (fall > 0 and own.last < (1 - near_by / 2) * level):
@@ -203,14 +202,13 @@ def _placed(own: LogJudgement, blocks: Series, noise: float) -> LogJudgement:
     if own.level_of in ("given", "counted") and level is not None:
         return own if own.moved and own.last < (1 - NOTHING) * level or fall > QUICK else replace(own, word="slow")
     share = own.last / level if level and own.level_of == "classes" else 0.0
-    if TEXT[0] < share < TEXT[1] and fall <= 0 and ((own.classes or 0) >= VOCABULARY or not own.moved):
+    most = TEXT[1] if (own.classes or 0) >= VOCABULARY else 0.0 if own.moved else 1.0
+    if TEXT[0] < share < most and fall <= 0:
         return replace(own, word="at the level of frequencies", level_of="text", since=since)
     fresh = own.first > (STILL_HIGH * level if level else FRESH)  # what goes on from trained weights begins lower
     high = own.last > STILL_HIGH * (top if fresh else own.first)
     gains = fall > (QUICK if fresh else 0) or (not fresh and own.first - own.last > SOME * own.first)
-    early = fall <= 0 and steps[-1] - since > LONG * (steps[-1] - steps[0]) and own.last > 0.25 * own.first
-    early = early and not (fresh and 0 < share < TEXT[0])  # below what frequencies cost
-    if own.moved and not early and (not high or gains or len(own.curve) < FEW):
+    if own.moved and (not high or gains or len(own.curve) < FEW):
         return own
     return replace(own, word="slow")
 

@@ -54,14 +54,7 @@ def counted(rows: Sequence[CorpusRow]) -> dict[str, Any]:
     body: dict[str, Any] = {}
     for key, level in LEVELS.items():
         ways = np.array([1 - stop.at_looks(*curve(row)) / level(row) for row in chosen])
-        kept = math.ceil(TAIL * len(ways))
-        own = _band(ways, kept)
-        scores = sorted(
-            min(others.rank(i, way) for i, way in enumerate(each))
-            for j, each in enumerate(ways)
-            for others in (_band(np.delete(ways, j, axis=0), kept),)
-        )
-        band = replace(own, scores=np.array([float(f"{score:.4g}") for score in scores[:kept]]))
+        band = banded(ways)
         body[key] = {
             "count": band.count,
             "scale": band.scale.tolist(),
@@ -72,12 +65,24 @@ def counted(rows: Sequence[CorpusRow]) -> dict[str, Any]:
     return body
 
 
-def _band(ways: Array, kept: int) -> stop.Band:
-    """Of these ways (trainings, looks), four digits of each number."""
+def banded(ways: Array) -> stop.Band:
+    """Of these ways (trainings, looks): each ranked among the others, four digits of each number."""
+    kept = math.ceil(TAIL * len(ways))
+    scores = sorted(
+        min(others.rank(i, way) for i, way in enumerate(each))
+        for j, each in enumerate(ways)
+        for others in (_ranks(np.delete(ways, j, axis=0), kept),)
+    )
+    return replace(_ranks(ways, kept), scores=_four(np.array(scores[:kept])))
+
+
+def _ranks(ways: Array, kept: int) -> stop.Band:
     scale = np.maximum(np.median(ways, axis=0) - np.percentile(ways, 5, axis=0), 1e-3)
-    lowest = np.sort(ways, axis=0)[:kept].T
-    four = np.vectorize(lambda value: float(f"{value:.4g}"))
-    return stop.Band(four(lowest), four(scale), len(ways), np.array([]), {})
+    return stop.Band(_four(np.sort(ways, axis=0)[:kept].T), _four(scale), len(ways), np.array([]), {})
+
+
+def _four(values: Array) -> Array:
+    return np.vectorize(lambda value: float(f"{value:.4g}"))(values)
 
 
 def judged(rows: Sequence[CorpusRow], band: stop.Band, level: Callable[[CorpusRow], float], alpha: float) -> list[int]:

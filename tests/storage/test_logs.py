@@ -1,0 +1,140 @@
+"""Logs are found by content: of every form the same curve, of a hostile file one line."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stabkit.errors import UsageError
+from stabkit.storage.logs import number, read, spelt
+
+STEPS, LOSSES = (10, 20, 30), (2.5, 2.25, 2.125)
+PAIRS = tuple(zip(STEPS, LOSSES, strict=True))
+
+
+def _lines(text: str) -> str:
+    return "".join(text.format(step=step, loss=loss) for step, loss in PAIRS)
+
+
+FORMS = {
+    "trainer_state": json.dumps(
+        {"log_history": [{"step": s, "loss": x, "grad_norm": 1.0, "learning_rate": 1e-4} for s, x in PAIRS]
+                        + [{"step": 30, "eval_loss": 3.0}, {"step": 30, "train_loss": 2.3}]}
+    ),
+    "a list for each name": json.dumps({"step": STEPS, "loss": LOSSES, "val_loss": LOSSES}),
+    "entries under a name": json.dumps({"config": {"lr": 1}, "history": [{"step": s, "loss": x} for s, x in PAIRS]}),
+    "JSONL": _lines('{{"_step": {step}, "train": {{"loss": {loss}}}, "val": {{"loss": 9}}}}\n').replace("_step", "step"),
+    "JSONL, cut": _lines('{{"step": {step}, "loss": {loss}}}\n') + '{"step": 40, "lo',
+    "printed dicts": _lines("{{'loss': {loss}, 'grad_norm': nan, 'step': {step}}}\n"),
+    "printed dicts of texts": _lines("10%|# | {{'loss': '{loss}', 'step': '{step}'}}\n"),
+    "CSV": "step,loss\n" + _lines("{step},{loss}\n"),
+    "CSV with gaps": "epoch,step,val_loss,train_loss\n" + _lines("0,{step},,{loss}\n0,{step},9,\n"),
+    "TSV": "Step\tTraining Loss\n" + _lines("{step}\t{loss}\n"),
+    "a table in Markdown": "text\n\n| Step | Training Loss |\n|:--:|:--:|\n" + _lines("| {step} | {loss} |\n"),
+    "a notebook's table": "<table><tr><th>Step</th>\n<th>Training Loss</th></tr>"
+    + _lines("<tr>\n<td>{step}</td>\n<td>{loss}</td></tr>\n") + "</table>",
+    "W&B's export": '"Step","run-a - train/loss","run-a - train/loss__MIN"\n' + _lines('"{step}","{loss}","0"\n'),
+    "TensorBoard's export": "Wall time,Step,Value\n" + _lines("1700000000.5,{step},{loss}\n"),
+    "MLflow's export": '"Run","metric","step","value"\n' + _lines('"a","loss","{step}","{loss}"\n"a","lr","{step}","1"\n'),
+    "MLflow's file": _lines("1700000000000 {loss} {step}\n"),
+    "two columns": _lines("{loss} {step}\n"),
+    "nanoGPT": "step 0: train loss 4.2, val loss 4.3\n" + _lines("iter {step}: loss {loss}, time 24.10ms, mfu 15.46%\n"),
+    "torchtitan": _lines("\x1b[36mstep: {step}  \x1b[32mloss:  {loss}  \x1b[39mgrad_norm:  1.2  tps: 1,234\n"),
+    "Megatron": _lines(
+        " iteration  {step}/  100 | elapsed time per iteration (ms): 4.9 | learning rate: 2.9E-04 | lm loss: {loss} "
+        "| loss scale: 1.0 | grad norm: 2.0 | number of skipped iterations:   0 |\n"
+    ),
+    "fairseq": _lines("epoch 001:  5 / 9 loss=9, nll_loss=9, num_updates=1\n").replace("loss=9", "ppl=9")
+    + _lines("| epoch 001 | loss {loss} | ppl 36 | num_updates {step} | lr 0.0002 | gnorm 1.2\n"),
+    "llm.c": _lines("step   {step}/100 | loss {loss} (+nanz)| norm 1.23 (+nanz)| lr 3.00e-05 | 1,234 tok/s\n"),
+    "TensorFlow": _lines("INFO:tensorflow:loss = {loss}, step = {step} (116.492 sec)\n"),
+}  # fmt: skip
+
+
+def _read(tmp_path, content):
+    path = tmp_path / "log.any"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return read(path)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_gives_the_same_curve(tmp_path, form) -> None:
+    log = _read(tmp_path, FORMS[form])[0]
+    assert log.unit == "update"
+    assert dict(zip(log.loss.steps, log.loss.values, strict=True)) | dict(PAIRS) == dict(
+        zip(log.loss.steps, log.loss.values, strict=True)
+    )
+    assert len(log.loss) == len(PAIRS)
+
+
+def test_what_stands_beside_the_loss_is_read_too(tmp_path) -> None:
+    log = _read(tmp_path, FORMS["trainer_state"])[0]
+    assert log.gradient is not None and log.gradient.values.tolist() == [1.0] * 3
+    assert log.rate is not None and log.held_out is not None and log.held_out.values.tolist() == [3.0]
+    assert _read(tmp_path, "vocab_size = 65\n" + FORMS["nanoGPT"])[0].classes == 65
+
+
+def test_columns_of_several_runs_are_several_logs(tmp_path) -> None:
+    text = "Step,a - loss,b - loss\n1,2.0,\n2,1.5,4.0\n"
+    logs = _read(tmp_path, text)
+    assert [log.name.rpartition(": ")[2] for log in logs] == ["a", "b"]
+    assert [log.loss.values.tolist() for log in logs] == [[2.0, 1.5], [4.0]]
+
+
+def test_without_steps_epochs_count_and_without_epochs_entries(tmp_path) -> None:
+    assert _read(tmp_path, "Epoch 1 - Loss: 2.0\nEpoch 2 - Loss: 1.5\n")[0].unit == "epoch"
+    log = _read(tmp_path, "loss: 2.0\nloss: 1.5\nloss: nan\n")[0]
+    assert (log.unit, log.loss.steps.tolist()) == ("entry", [1.0, 2.0, 3.0]) and math.isnan(log.loss.values[2])
+
+
+def test_a_folder_gives_its_newest_log_and_a_watch_its_losses(tmp_path) -> None:
+    for name, loss in (("checkpoint-10", 2.0), ("checkpoint-20", 1.0)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "trainer_state.json").write_text(json.dumps({"log_history": [{"step": 1, "loss": loss}]}))
+    assert read(tmp_path)[0].loss.values.tolist() == [1.0]
+
+
+HOSTILE = {
+    "empty": (b"", "empty"),
+    "zeros": (b"\0" * 5000, "empty"),
+    "binary": (bytes(range(128, 256)) * 600, "neither a text"),
+    "no losses": (b"hello\nworld 3\n", "no losses"),
+    "deep": (b"[" * 100_000, "no losses"),
+    "an unclosed quote": (b'step,loss\n"1,2\n' + b"3,4\n" * 50, "no losses"),
+}
+
+
+@pytest.mark.parametrize("what", HOSTILE)
+def test_a_hostile_file_is_refused_in_one_line(tmp_path, what) -> None:
+    content, why = HOSTILE[what]
+    with pytest.raises(UsageError, match=why) as raised:
+        _read(tmp_path, content)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_file_that_is_too_large_or_not_there_is_refused_unread(tmp_path) -> None:
+    large = tmp_path / "large.csv"
+    with large.open("wb") as file:
+        file.truncate(10 << 30)
+    with pytest.raises(UsageError, match="10.7 GB"):
+        read(large)
+    with pytest.raises(UsageError, match="No such file"):
+        read(tmp_path / "none")
+
+
+def test_a_line_without_end_and_leading_zeros_are_survived(tmp_path) -> None:
+    assert _read(tmp_path, b"\0" * 9000 + FORMS["nanoGPT"].encode() * 200)[0].loss.values[0] == LOSSES[0]
+    assert len(_read(tmp_path, "loss 1 " * 200_000)[0].loss) > 199_000  # a line is cut
+
+
+@given(st.text(), st.floats())
+def test_any_name_and_number_is_taken_or_left(name, value) -> None:
+    assert set(spelt(name)) <= set("abcdefghijklmnopqrstuvwxyz0123456789_")
+    own = number(repr(value))
+    assert own is not None and (own == value or np.isnan([own, value]).all())
+    assert number(name) is None or isinstance(number(name), float)

@@ -1,0 +1,71 @@
+"""The bound of `stabkit log --stop`: its numbers are the corpus', its limit scipy's, its promise kept where it is made."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from stabkit.results import stop
+from studies.own import corpus
+from studies.own import stop as study
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return list(corpus.read(DOCS / "own_corpus.csv").values())
+
+
+def test_the_packages_numbers_are_counted_on_the_corpus(rows) -> None:
+    assert study.counted(rows) == json.loads(study.JSON.read_text(encoding="utf-8"))
+
+
+def test_the_page_has_the_table_of_the_bound(rows) -> None:
+    assert "\n".join(study.table(rows)) in (DOCS / "log.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("key", study.LEVELS)
+@pytest.mark.parametrize("alpha", [0.02, 0.05, 0.1, 0.2])
+def test_the_limit_is_the_largest_that_holds_with_nine_tenths(key, alpha) -> None:
+    band = stop.bands()[key]
+    place = int(np.flatnonzero(band.scores == band.limit(alpha))[-1]) + 1
+    assert binom.cdf(place - 1, band.count, alpha) <= stop.UNSURE < binom.cdf(place, band.count, alpha)
+
+
+@pytest.mark.parametrize("key", study.LEVELS)
+def test_the_edge_that_is_drawn_is_where_a_training_is_stopped(key) -> None:
+    band, level = stop.bands()[key], 4.0
+    edge = level * (1 - band.ways(0.05))
+    steps = np.arange(1.0, 301.0)
+    for i, look in enumerate(stop.LOOKS):
+        for over, at in ((1e-3, look), (-1e-3, None)):
+            losses = np.full(300, np.nan)
+            losses[look - 5 : look] = edge[i] + over
+            own = losses == losses
+            assert stop.stopped(steps[own], losses[own], level, key, 0.05).step == at
+
+
+def test_of_trainings_drawn_alike_no_more_than_the_share_is_stopped() -> None:
+    random = np.random.default_rng(0)
+    stopped = []
+    for _ in range(60):
+        ways = np.cumsum(np.abs(random.normal(0.1, 0.1, (500, len(stop.LOOKS)))), axis=1)
+        given, others = ways[:200], ways[200:]
+        band = study.banded(given)
+        limit = band.limit(0.1)
+        stopped.append(np.mean([min(band.rank(i, way) for i, way in enumerate(each)) < limit for each in others]))
+    assert np.mean(np.array(stopped) > 0.1) <= 0.2 and np.mean(stopped) > 0.03
+
+
+def test_what_is_dead_is_stopped_and_what_falls_is_not() -> None:
+    steps = np.arange(1.0, 301.0)
+    for key in study.LEVELS:
+        assert stop.stopped(steps, np.full(300, 4.0), 4.0, key, 0.05).step is not None
+        assert stop.stopped(steps, 4.0 * np.exp(-steps / 100), 4.0, key, 0.05).step is None
+    found = stop.stopped(steps + 1000, np.full(300, 4.0), 4.0, "level", 0.05)
+    assert found.step is None and found.looks == 0 and found.why
