@@ -25,14 +25,14 @@ LONGER = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class LogPicture:
     """What is drawn."""
 
     logs: Sequence[LogJudgement]
     stops: Sequence[Stop | None]
 
 
-def select(source: Judged) -> pd.DataFrame:
+def select(source: LogPicture) -> pd.DataFrame:
     """Means of each curve's parts; its level and band; its events at the loss after them."""
     rows: list[tuple[str, str, float, float]] = []
     for own, stop in zip(source.logs, source.stops, strict=True):
@@ -74,7 +74,8 @@ def draw(frame: pd.DataFrame) -> Figure | None:
             axes.axhline(level, color=style.INK, linewidth=0.9, linestyle="--", alpha=0.7)
         firsts = losses.groupby("run")["value"].first()
         low, high = min([*losses["value"], *levels]), max([*firsts, *levels])  # what diverges leaves the panel
-        axes.set_ylim(low - 0.05 * (high - low), high + 0.12 * (high - low) or 1.0)
+        span = max(high - low, 0.1 * abs(high), 1e-12)
+        axes.set_ylim(low - 0.05 * span, high + 0.12 * span)
         lengths = losses.groupby("run")["x"].max()
         if lengths.max() > LONGER * lengths.min() > 0 or (finite["kind"] == EDGE).any():
             style.log_axis(axes, "x", max(1.0, float(losses["x"].min())), float(lengths.max()))
@@ -93,7 +94,7 @@ def alt(frame: pd.DataFrame) -> str:
     return f"Loss against updates: {'; '.join(parts) or 'no number'}."
 
 
-def title(source: Judged) -> str:
+def title(source: LogPicture) -> str:
     """Of one log its word, of several how many."""
     if len(source.logs) > 1:
         return f"The losses of {len(source.logs)} logs"
@@ -101,7 +102,7 @@ def title(source: Judged) -> str:
     return f"Loss: {short(own.first, 3)} to {short(own.last, 3)} by update {own.updates:,.0f}, {own.word}"
 
 
-PICTURE: Picture[Judged] = Picture(
+PICTURE: Picture[LogPicture] = Picture(
     name="log_losses",
     short="Losses",
     caption=(

@@ -71,7 +71,8 @@ def entropy(path: Path) -> float:
     counts, or whole numbers in a text. Raises UsageError."""
     name = f"--tokens: {plain(str(path))}"
     try:
-        head = path.open("rb").read(64)
+        with path.open("rb") as file:
+            head = file.read(64)
         if head.startswith(b"\x93NUMPY"):
             ids: Any = np.load(path, mmap_mode="r")
         elif head.lstrip()[:1] in (b"{", b"["):

@@ -74,13 +74,13 @@ class LogResult(Answered):
     @np.errstate(all="ignore")
     def page(self) -> Path:
         """Write the page; returns where."""
-        from stabkit.figures.logs import PICTURE, Judged
+        from stabkit.figures.logs import PICTURE, LogPicture
         from stabkit.report.cards import card
         from stabkit.report.frame import page, shell
         from stabkit.storage.folder import reports, write_file
 
         every = [*self.logs, *([self.other] if self.other else [])]
-        drawn = Judged(every, [*self.stops, *([None] if self.other else [])])
+        drawn = LogPicture(every, [*self.stops, *([None] if self.other else [])])
         text = page(
             "log.html.j2",
             shell(TITLE, self.call, [self.verdict, *self.answers]),

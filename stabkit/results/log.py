@@ -9,7 +9,7 @@
 
     spiked      an entry lies SPIKE spreads and a twentieth of the loss or more above the eleven before it
     restarted   steps go back, or the rate leaps while it decays; the curve is then that of what went on
-    sum         the first loss is a whole number M ≥ 2 of times ln V, or, of V that is not known, more than MOST
+    sum         the first loss is a whole number M ≥ 2 of times ln V, or, of V that is not known, more than ANY_START
 
 The level is given, or counted from tokens; else ln V, the cost of a uniform guess between V classes, and of a
 vocabulary TEXT of it, where texts' frequencies lie; else ln k for a loss that never moved from it, k in USUAL. A spread
@@ -45,7 +45,7 @@ TEXT, VOCABULARY = (0.6, 0.86), 50
 FRESH = 5.0
 """Nats: the first loss of a model that knows nothing, where its classes are not known."""
 SPIKE, LEAST_SPIKE, BACK = 8.0, 0.05, 11
-RATE_LEAPS, NEARLY, MOST = 3.0, 0.02, 12.7
+RATE_LEAPS, NEARLY, ANY_START = 3.0, 0.02, 12.7
 """Times the rate before; the loss below which 0 is no surprise; ln of 330,000, more than any vocabulary has."""
 WHOLE = (-0.01, 0.02)
 """How far the first loss may lie from M·ln V, over it: fresh scores cost a little more than a uniform guess."""
@@ -94,7 +94,7 @@ class TrainingLog:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class LogEvent:
     """What happened at a step."""
 
     kind: EventKind
@@ -128,7 +128,7 @@ class LogJudgement:
     """Whether the last third still falls."""
     lost: bool = False
     """Whether the loss is no number at the end, or exactly 0."""
-    events: tuple[Event, ...] = ()
+    events: tuple[LogEvent, ...] = ()
     lacks: tuple[str, ...] = ()
     """What was not there to look at: `gradient`, `rate`, `level`."""
     vanished: float | None = None
@@ -160,9 +160,9 @@ def judged(
     first = float(values[0]) if len(values) else math.nan
     times = _times(first, uniform)
     if times > 1 and uniform is not None:
-        events.append(Event("sum", float(good.steps[0]), uniform, times))
-    elif uniform is None and level is None and first > MOST:
-        events.append(Event("sum", float(good.steps[0]), math.nan, math.nan))
+        events.append(LogEvent("sum", float(good.steps[0]), uniform, times))
+    elif uniform is None and level is None and first > ANY_START:
+        events.append(LogEvent("sum", float(good.steps[0]), math.nan, math.nan))
     if level is None and uniform is not None:
         level, of = uniform * times, "classes"
     there = {"gradient": log.gradient, "rate": log.rate, "level": level}
@@ -234,7 +234,7 @@ def _flat_since(blocks: Series, last: float, noise: float) -> tuple[float, float
     return since, (before - after) / max(abs(before), 1e-12) if clear else 0.0
 
 
-def _joined(loss: Series) -> tuple[Series, list[Event]]:
+def _joined(loss: Series) -> tuple[Series, list[LogEvent]]:
     """One curve, and where it was restarted: what was trained anew counts, and what was before it up to there. Entries
     of several processes in turn are sorted; steps that are counted anew in each epoch follow one another."""
     steps, values = loss.steps, loss.values
@@ -246,11 +246,11 @@ def _joined(loss: Series) -> tuple[Series, list[Event]]:
         spacing = np.diff(steps)
         spacing = np.where(spacing < 0, np.median(spacing[spacing > 0]) if (spacing > 0).any() else 1.0, spacing)
         return Series(np.concatenate([steps[:1], steps[0] + np.cumsum(spacing)]), values), []
-    kept, events = np.ones(len(steps), bool), list[Event]()
+    kept, events = np.ones(len(steps), bool), list[LogEvent]()
     for at in back:
         kept[:at] &= steps[:at] < steps[at]
         before = float(np.mean(values[max(0, at - 3) : at]))
-        events.append(Event("restarted", float(steps[at]), before, float(values[at]), float(steps[at - 1])))
+        events.append(LogEvent("restarted", float(steps[at]), before, float(values[at]), float(steps[at - 1])))
     return loss.at(kept), events
 
 
@@ -285,9 +285,9 @@ def _times(first: float, uniform: float | None) -> float:
     return float(round(ratio)) if ratio > 1.5 and WHOLE[0] < ratio / round(ratio) - 1 < WHOLE[1] else 1.0
 
 
-def _spikes(curve: Series, spread: float) -> list[Event]:
+def _spikes(curve: Series, spread: float) -> list[LogEvent]:
     """The largest three, each with where it was over."""
-    values, found, over = curve.values, list[Event](), 0
+    values, found, over = curve.values, list[LogEvent](), 0
     for begin in range(BACK, len(values), AT_ONCE):
         windows = np.lib.stride_tricks.sliding_window_view(values[begin - BACK : begin + AT_ONCE - 1], BACK)
         windows = windows[: len(values) - begin]
@@ -302,13 +302,13 @@ def _spikes(curve: Series, spread: float) -> list[Event]:
             low = np.flatnonzero(values[at + 1 :] <= back)
             over = at + 1 + int(low[0]) if len(low) else len(values)
             peak, ends = float(values[at:over].max()), float(curve.steps[over]) if len(low) else None
-            found.append(Event("spiked", float(curve.steps[at]), usual, peak, ends))
+            found.append(LogEvent("spiked", float(curve.steps[at]), usual, peak, ends))
     return sorted(found, key=lambda one: one.before - one.after)[:3]
 
 
-def _leaps(rate: Series | None, curve: Series, spread: float) -> list[Event]:
+def _leaps(rate: Series | None, curve: Series, spread: float) -> list[LogEvent]:
     """Where the rate leaps up although it was decaying, and the loss with it: a schedule that began anew."""
-    found = list[Event]()
+    found = list[LogEvent]()
     for i in range(3, 0 if rate is None else len(rate)):
         assert rate is not None
         before, now = rate.values[i - 1], rate.values[i]
@@ -318,7 +318,7 @@ def _leaps(rate: Series | None, curve: Series, spread: float) -> list[Event]:
         near, after = curve.values[max(0, at - 5) : at], curve.values[at : at + 5]
         if len(near) and len(after) and after.mean() > near.mean() + 2 * spread:
             ends = float(rate.steps[i - 1])
-            found.append(Event("restarted", float(rate.steps[i]), float(near.mean()), float(after.mean()), ends))
+            found.append(LogEvent("restarted", float(rate.steps[i]), float(near.mean()), float(after.mean()), ends))
     return found[:3]
 
 

@@ -10,7 +10,7 @@ P(Binomial(n, α) < k) ≤ 0.1: then the share of trainings drawn like them that
 of 0.9 (conformal prediction; Vovk 2012, arXiv 1209.2673, Proposition 2b, there of a split). A training is stopped at
 the first look with a lower rank: there its loss lies above the band that is drawn. `level` is the loss of who knows
 frequencies alone, or, of the key `guessed`, ln V or the first loss where that is lower. `stop.json` is made by
-`python -m studies.own stop` from cases below 420, and judged on the others (docs/log.md).
+`python -m studies.own log` from cases below 420, and judged on the others (docs/log.md).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from stabkit.results.forecast.logistic import Array
 
 LOOKS = tuple(range(50, 350, 50))
 KEYS = ("level", "guessed")
-LEAST, MOST = 0.02, 0.2
+SMALLEST, LARGEST = 0.02, 0.2
 UNSURE = 0.1
 WARMUP = 50
 """Updates at most that a rate rose in the trainings counted, but for a few of 200."""
@@ -110,8 +110,10 @@ def _band(own: dict[str, object]) -> Band:
 
 def check(name: str, alpha: float) -> float:
     """α; raises UsageError for one that so few trainings cannot hold."""
-    if not LEAST <= alpha <= MOST:
-        raise UsageError(f"{name} is the share of good trainings that may be stopped, {LEAST} to {MOST}, not {alpha:g}")
+    if not SMALLEST <= alpha <= LARGEST:
+        raise UsageError(
+            f"{name} is the share of good trainings that may be stopped, {SMALLEST} to {LARGEST}, not {alpha:g}"
+        )
     return alpha
 
 
@@ -139,7 +141,7 @@ def stopped(steps: Array, losses: Array, level: float, key: str, alpha: float) -
     return Stop(alpha, at, looks, why, counted[:2], level, level * (1 - band.ways(alpha)))
 
 
-class Losses:
+class StopLosses:
     """Of a training that goes on: told at each look whether it is to be stopped."""
 
     def __init__(self, alpha: float) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stabkit.results.log import TEXT, Event, LogJudgement
+from stabkit.results.log import TEXT, LogEvent, LogJudgement
 from stabkit.results.stop import Stop
 from stabkit.words import listed, plain, short
 
@@ -73,8 +73,8 @@ def _level(own: LogJudgement) -> str:
     classes, level = f"{own.classes:,}" if own.classes else "", value(own.level)
     if own.word == "at the level of frequencies":
         return {
-            "text": f"That is {own.last / own.level:.2f} of ln {classes}: texts and uneven classes cost {{}} to {{}} of it "
-            "by their frequencies alone; `--tokens FILE` counts them".format(*TEXT),
+            "text": f"That is {own.last / own.level:.2f} of ln {classes}. By frequencies alone texts and uneven "
+            "classes cost {} to {} of it; `--tokens FILE` counts them".format(*TEXT),
             "counted": f"Knowing only how often each token occurs costs {level}",
             "given": f"The level that was given is {level}",
         }.get(own.level_of, f"A uniform guess between {classes} classes costs {level}")
@@ -83,7 +83,7 @@ def _level(own: LogJudgement) -> str:
     return f"Its level is {level}" if own.level_of in ("given", "counted") else ""
 
 
-def event(one: Event, unit: str) -> str:
+def event(one: LogEvent, unit: str) -> str:
     """What happened at a step."""
     before, after, step = value(one.before), value(one.after), f"{unit} {at(one.step)}"
     match one.kind:

@@ -4,6 +4,7 @@ python -m studies.own train --data DIR --minutes 75    train and probe what has 
 python -m studies.own fit                              fit the package's coefficients on the fitting part
 python -m studies.own cure --data DIR --minutes 75     try and train changes: docs/own_cures.csv
 python -m studies.own judge                            write docs/verdict.md from the judging part
+python -m studies.own log                              the bound of `stabkit log --stop`, and docs/log.md
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from studies.own import corpus, cured, document, page
+from stabkit.storage.folder import write_file
+from studies.own import corpus, cured, document, page, public, stop
 from studies.own.judge import judged
 
 DOCS = Path(__file__).parents[2] / "docs"
 ROWS, CURES, PAGE = DOCS / "own_corpus.csv", DOCS / "own_cures.csv", DOCS / "verdict.md"
+LOGS = DOCS / "log.md"
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -25,7 +28,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m studies.own", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("command", choices=("train", "alarms", "fit", "cure", "judge", "count", "measure"))
+    parser.add_argument("command", choices=("train", "alarms", "fit", "cure", "judge", "count", "measure", "log"))
     parser.add_argument("--data", type=Path, default=None, help="the folder of train.en.gz")
     parser.add_argument("--rows", type=Path, default=ROWS)
     parser.add_argument("--cures", type=Path, default=CURES)
@@ -51,6 +54,8 @@ def main(arguments: Sequence[str]) -> int:
         corpus.write(asked.rows, corpus.replayed(rows, asked.keep))
     elif asked.command == "fit":
         document.write(rows)
+    elif asked.command == "log":
+        return logged(rows, check=asked.check)
     elif asked.command == "cure":
         cured.run(asked.cures, rows, asked.data, asked.minutes, asked.workers)
     elif asked.command == "count":
@@ -67,6 +72,17 @@ def main(arguments: Sequence[str]) -> int:
         missed = [one.name for one in page.asked(judged(rows), judged(rows, trained=False), cures) if not one.holds]
         print(f"{PAGE}: {'missed: ' + ', '.join(missed) if missed else 'all that was asked holds'}")
         return int(asked.asked and bool(missed))
+    return 0
+
+
+def logged(rows: Sequence[corpus.CorpusRow], *, check: bool) -> int:
+    """The bound's numbers and the page of logs, written or compared; the exit code."""
+    if not check:
+        stop.write(rows)
+    text = public.page(public.read(), stop.table(rows))
+    if check:
+        return int(text != LOGS.read_text(encoding="utf-8"))
+    write_file(LOGS, text.encode())
     return 0
 
 

@@ -1,10 +1,10 @@
 """Public logs, judged by `stabkit log`: docs/log_public.csv has what each came to, where it is from, and what is right.
 
-    python -m studies.own public [--check]     docs/log.md, with the bound's table (`stop.py`)
+    python -m studies.own log [--check]     docs/log.md, with the bound's table, and the bound's numbers (`stop.py`)
 
-Two sentences of limits were chosen on the parts `build` and `held` (the latter after it had judged once); `fresh` was
-collected afterwards, by somebody who did not know the program, and judges. `right` was written down from the numbers and
-the thread before the program read them; of several words each is acceptable. A log of more entries has every k-th.
+Limits were chosen on the parts `build` and `held` (on the latter after it had judged once); `fresh` was collected
+afterwards, by somebody who did not know the program, and judges. `right` was written down from the numbers and the
+thread before the program read them; of several words each is acceptable. A long log has every k-th entry.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from pathlib import Path
 
 import numpy as np
 
-from stabkit.results.log import LogJudgement, Series, TrainingLog, Unit, judged
+from stabkit.results.log import TEXT, LogJudgement, Series, TrainingLog, Unit, judged
+from stabkit.results.stop import bands
 
 ROWS = Path(__file__).parents[2] / "docs" / "log_public.csv"
 COLUMNS = ("name", "source", "form", "part", "right", "classes", "unit", "steps", "losses")
@@ -82,3 +83,62 @@ def table(logs: Sequence[PublicLog]) -> list[str]:
             words = ", ".join(sorted(log.words, key=lambda word: word != log.judgement.word))
             lines.append(f"| {log.name} | {log.source} | {' or '.join(log.right)} | {words} |")
     return lines
+
+
+PAGE = """# Logs: what a loss alone can say
+
+```console
+$ stabkit log trainer_state.json
+$ stabkit log run.csv --classes 50257 --against healthy.csv --stop 0.05
+```
+
+`stabkit log` reads the log of any training, whatever wrote it, and says what its loss says. The form is found by the
+content: transformers' `trainer_state.json`, CSV, TSV, JSONL, tables in Markdown and HTML, exports of Weights & Biases
+and MLflow, TensorBoard's event files (extra `logs`), the printed lines of nanoGPT, torchtitan, Megatron, fairseq,
+llm.c, litgpt and transformers, and a watch of stabkit. `stabkit.read_log(file)` does the same from Python.
+
+| it says | when |
+|---|---|
+| learning | the loss has fallen, and none of the following |
+| at the level of frequencies | it lies where knowing only how often each answer occurs leaves it |
+| slow | it has not moved from its first value, or is still high and hardly falls |
+| diverged | it is no number, or exactly 0 in place of one; it is three times the first; it rose by a fifth and stayed |
+| not enough | ten entries or twenty updates are the least |
+
+On the way it may have *spiked*, have *restarted*, or be *a sum over M* batches, each with its update. The level is
+`--level`, or counted from the token ids of `--tokens FILE`. Without both it is ln V of `--classes` V. Then a flat loss
+between {low} and {high} of ln V counts as the level too: texts' frequencies lie there, and uneven classes'. Without
+`--classes` nothing is known of a level. What the log lacks is named.
+
+## A stop with a bound
+
+`--stop 0.05` ends with 7 where a training is out of the band that holds 95 % of those that train, over all looks.
+`stabkit.watch(model, optimizer, stop=0.05)` raises `stabkit.Stuck` there. The looks are after 50, 100, … 300 updates.
+The band is conformal: its edge is counted on {count} trainings that train, below number 420 of
+[the corpus](own_corpus.csv). With a confidence of 0.9, at most 5 % of trainings drawn like them are stopped. That is no
+promise for trainings that are not like them: wider models, longer warm-ups, other data. Judged on the cases from 420
+on:
+
+{bound}
+
+`python -m studies.own log` writes this page. The 400 curves that SureStop publishes could not be had, so that the bound
+was not judged on them.
+
+## Public logs
+
+{logs} public logs, each with what is right, written down from its numbers and its thread before the program read it.
+The limits were chosen on the corpus below 420 and on `build`. `held` judged once ({once}) and was then chosen on too.
+`fresh` was collected afterwards. [Every curve](log_public.csv) stands beside this page, of a long one every k-th entry.
+
+{public}
+"""
+ONCE = "39 of 50 right, two firm and wrong"
+"""What the part `held` came to when it had not been chosen on (commit 95c30c50, on the whole logs)."""
+
+
+def page(logs: Sequence[PublicLog], bound: Sequence[str]) -> str:
+    """docs/log.md."""
+    return PAGE.format(
+        low=TEXT[0], high=TEXT[1], count=bands()["level"].count, bound="\n".join(bound), logs=len(logs), once=ONCE,
+        public="\n".join(table(logs)),
+    )  # fmt: skip

@@ -1,6 +1,6 @@
 """The bound of `stabkit log --stop`: counted on the cases below 420, judged on the others.
 
-    python -m studies.own stop [--check]     stabkit/results/stop.json, docs/log.md
+    python -m studies.own log [--check]     stabkit/results/stop.json, docs/log.md
 
 Regressions have no level and are left out; a case that lost a number lies above every band from there on.
 """
@@ -82,7 +82,7 @@ def _ranks(ways: Array, kept: int) -> stop.Band:
 
 
 def _four(values: Array) -> Array:
-    return np.vectorize(lambda value: float(f"{value:.4g}"))(values)
+    return np.array([float(f"{value:.4g}") for value in values.ravel()]).reshape(values.shape)
 
 
 def judged(rows: Sequence[CorpusRow], band: stop.Band, level: Callable[[CorpusRow], float], alpha: float) -> list[int]:

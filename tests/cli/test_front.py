@@ -22,7 +22,7 @@ from tests.commands import TINY, stabkit
 pytestmark = pytest.mark.usefixtures("undrawn")
 WORDS = "sweep ablate transfer landscape paper report export methods schema probe".split()
 ONE_STEP = ("--optimizer", "sgd", "--steps", "1", "--warmup", "0", "--lr", "1e-5", "--dtype", "float64")
-ROWS = [*([word] for word in WORDS), ["audit"], *(["runs", word] for word in ("ls", "show", "verify", "rm"))]
+ROWS = [*([word] for word in WORDS), ["audit"], ["log"], *(["runs", word] for word in ("ls", "show", "verify", "rm"))]
 
 
 def helped(*words: str) -> str:

@@ -43,6 +43,7 @@ QUICK = {
     "probe": f"{PROBE}:deep_raises --depths 2,16 --seeds 0 --steps 2 --out {{out}}",
     "probe-widths": "probe tests.own.carried_models:tiny --depths 2 --widths 16,32 --seeds 0 --steps 2 --out {out}",
     "audit": f"audit {__name__}:violating --method deepnorm --depths 2x2",
+    "log": f"log {ROOT}/tests/cli/dead.csv --classes 8000 --stop 0.1 --out {{out}}",
     "methods": "methods --arch encoder-only --depths 2",
     "methods-check": "methods check deepnorm",
     "runs-ls": "runs ls --out {out}",

@@ -28,7 +28,7 @@ FORMS = {
     ),
     "a list for each name": json.dumps({"step": STEPS, "loss": LOSSES, "val_loss": LOSSES}),
     "entries under a name": json.dumps({"config": {"lr": 1}, "history": [{"step": s, "loss": x} for s, x in PAIRS]}),
-    "JSONL": _lines('{{"_step": {step}, "train": {{"loss": {loss}}}, "val": {{"loss": 9}}}}\n').replace("_step", "step"),
+    "JSONL": _lines('{{"step": {step}, "train": {{"loss": {loss}}}, "val": {{"loss": 9}}}}\n'),
     "JSONL, cut": _lines('{{"step": {step}, "loss": {loss}}}\n') + '{"step": 40, "lo',
     "printed dicts": _lines("{{'loss': {loss}, 'grad_norm': nan, 'step': {step}}}\n"),
     "printed dicts of texts": _lines("10%|# | {{'loss': '{loss}', 'step': '{step}'}}\n"),
@@ -40,10 +40,10 @@ FORMS = {
     + _lines("<tr>\n<td>{step}</td>\n<td>{loss}</td></tr>\n") + "</table>",
     "W&B's export": '"Step","run-a - train/loss","run-a - train/loss__MIN"\n' + _lines('"{step}","{loss}","0"\n'),
     "TensorBoard's export": "Wall time,Step,Value\n" + _lines("1700000000.5,{step},{loss}\n"),
-    "MLflow's export": '"Run","metric","step","value"\n' + _lines('"a","loss","{step}","{loss}"\n"a","lr","{step}","1"\n'),
+    "MLflow's export": '"Run","metric","step","value"\n' + _lines('"a","loss","{step}","{loss}"\n"a","lr",1,1\n'),
     "MLflow's file": _lines("1700000000000 {loss} {step}\n"),
     "two columns": _lines("{loss} {step}\n"),
-    "nanoGPT": "step 0: train loss 4.2, val loss 4.3\n" + _lines("iter {step}: loss {loss}, time 24.10ms, mfu 15.46%\n"),
+    "nanoGPT": "step 0: train loss 4.2, val loss 4.3\n" + _lines("iter {step}: loss {loss}, time 24.1ms, mfu 15%\n"),
     "torchtitan": _lines("\x1b[36mstep: {step}  \x1b[32mloss:  {loss}  \x1b[39mgrad_norm:  1.2  tps: 1,234\n"),
     "Megatron": _lines(
         " iteration  {step}/  100 | elapsed time per iteration (ms): 4.9 | learning rate: 2.9E-04 | lm loss: {loss} "

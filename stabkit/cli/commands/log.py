@@ -7,6 +7,8 @@ from pathlib import Path
 
 from stabkit.cli import console
 from stabkit.cli.command import Invocation
+from stabkit.cli.commands.train import again
+from stabkit.cli.signals import Signals
 from stabkit.errors import Unstable
 from stabkit.options.commands import LogOptions
 from stabkit.options.log import read
@@ -20,19 +22,21 @@ PAUSE = 2.0
 
 def log(invocation: Invocation) -> None:
     """Read, show, write the page; raises Unstable where the bound says that one is to be stopped."""
-    asked = LogOptions(**invocation.given)
-    result, json = read(asked), invocation.flag("json")
-    show(result, json=json)
-    while invocation.flag("follow") and not result.stop:
-        before = _signature(asked)
-        while _signature(asked) == before:
-            time.sleep(PAUSE)
-        now = read(asked)
-        if now.answers != result.answers:
-            show(now, json=json)
-        result = now
+    asked, json = LogOptions(**invocation.given), invocation.flag("json")
+    with Signals(again()):
+        result, begin = read(asked), time.monotonic()
+        show(result, json=json)
+        while invocation.flag("follow") and not result.stop:
+            before, took = _signature(asked), time.monotonic() - begin
+            while _signature(asked) == before:
+                time.sleep(max(PAUSE, took))
+            begin = time.monotonic()
+            now = read(asked)
+            if now.answers != result.answers:
+                show(now, json=json)
+            result = now
     if result.stop:
-        raise Unstable("a training is below the band that good ones stay in: exit code 7, or 0 without --stop")
+        raise Unstable("a training is out of the band that good ones stay in: exit code 7, or 0 without --stop")
 
 
 def show(result: report.LogResult, *, json: bool) -> None:

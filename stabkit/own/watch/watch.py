@@ -88,7 +88,7 @@ class Watch:
         """Of the model as it was before it had other sub-layers."""
         self._recording: Recording | None = None
         self._losses = Losses()
-        self._stop_at = None if stop is None else stopping.Losses(stopping.check("stop", stop))
+        self._stop_at = None if stop is None else stopping.StopLosses(stopping.check("stop", stop))
         self._pid, self._failed, self._told, self._late = os.getpid(), "", False, False
         self._odd = False
         self._first: FirstCall | None = None

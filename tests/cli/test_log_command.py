@@ -1,0 +1,143 @@
+"""`stabkit log` from a shell, `stabkit.read_log` from Python, and a watch that stops."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import stabkit as api
+from stabkit.errors import UsageError
+from tests.commands import stabkit
+
+V = 50_000
+
+
+def _csv(path, losses, first=10):
+    lines = [f"{first * (i + 1)},{loss}\n" for i, loss in enumerate(losses)]
+    path.write_text("step,loss\n" + "".join(lines))
+    return path
+
+
+@pytest.fixture
+def logs(tmp_path):
+    """(one that learns, one that is dead)."""
+    steps = np.arange(10, 1010, 10)
+    good = 2 + (math.log(V) - 2) * np.exp(-steps / 300) + np.random.default_rng(0).normal(0, 0.02, len(steps))
+    return _csv(tmp_path / "good.csv", good), _csv(tmp_path / "dead.csv", np.full(100, math.log(V)))
+
+
+def test_each_log_is_told_in_a_sentence_with_its_number_and_a_page(tmp_path, logs) -> None:
+    done = stabkit("log", *logs, "--classes", V, "--against", logs[0], "--out", tmp_path)
+    text = " ".join(done.stdout.split())
+    assert done.returncode == 0, done.stderr
+    assert "good.csv: learning. The loss fell from 10.5 to 2.3" in text and "still falls" in text
+    assert "dead.csv: at the level of frequencies. The loss is 10.8 by update 1,000" in text
+    assert "A uniform guess between 50,000 classes costs 10.8" in text
+    assert "no gradient norm: vanishing was not looked at" in text and "next: stabkit probe" in text
+    (page,) = (tmp_path / "reports").glob("log-*.html")
+    assert str(page) in "".join(done.stdout.split("\n")) and "Of 2 logs 1 learning" in page.read_text(encoding="utf-8")
+
+
+def test_a_dead_one_ends_with_7_where_it_is_asked_to_and_else_with_0(tmp_path, logs) -> None:
+    good, dead = logs
+    out = ("--out", tmp_path, "--classes", V)
+    assert stabkit("log", dead, *out).returncode == 0
+    assert stabkit("log", good, "--stop", "0.05", *out).returncode == 0
+    done = stabkit("log", good, dead, "--stop", "0.05", *out)
+    assert done.returncode == 7 and "out of the band" in done.stderr
+    body = json.loads(stabkit("log", good, dead, "--stop", "0.05", "--json", *out).stdout)
+    assert [log["stop"] for log in body["logs"]] == [None, 100] and body["logs"][1]["level_of"] == "classes"
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        (("--stop", "0.5"), "--stop is the share"),
+        (("--classes", "1"), "--classes"),
+        (("--level", "0"), "--level"),
+        (("--level", "3", "--tokens", "x"), "both say the level"),
+        (("--tokens", "nowhere"), "--tokens: nowhere"),
+        (("--against", "nowhere"), "nowhere"),
+    ],
+)
+def test_a_bad_option_is_refused_in_one_line(tmp_path, logs, more, why) -> None:
+    done = stabkit("log", logs[0], *more, "--out", tmp_path)
+    assert done.returncode == 2 and why in done.stderr and len(done.stderr.strip().splitlines()) <= 3
+
+
+def test_the_same_log_twice_and_too_many_are_refused(tmp_path, logs) -> None:
+    with pytest.raises(UsageError, match="more than once"):
+        api.read_log([logs[0], logs[0]])
+    with pytest.raises(UsageError, match="1 to 12"):
+        api.read_log([])
+
+
+@pytest.mark.parametrize("form", ["npy", "bin", "json", "text"])
+def test_the_level_is_counted_from_tokens(tmp_path, logs, form) -> None:
+    ids = np.repeat(np.arange(4), (8, 4, 2, 2)).astype(np.uint16)
+    path = tmp_path / form
+    match form:
+        case "npy":
+            np.save(path.with_suffix(".npy"), ids.reshape(4, 4))
+            path = path.with_suffix(".npy")
+        case "bin":
+            ids.tofile(path)
+        case "json":
+            path.write_text(json.dumps({"a": 8, "b": 4, "c": 2, "d": 2}))
+        case "text":
+            path.write_text(" ".join(map(str, ids)))
+    (own,) = api.read_log(logs[1], tokens=path).logs
+    assert own.level == pytest.approx(1.75 * math.log(2)) and own.level_of == "counted"
+
+
+def test_from_python_a_table_a_sentence_and_the_word(logs) -> None:
+    result = api.read_log(logs, classes=V)
+    assert result.word == "learning" and result.verdict == "Of 2 logs 1 learning, 1 at the level of frequencies."
+    assert result.runs["says"].tolist() == ["learning", "at the level of frequencies"]
+
+
+def test_a_log_that_grows_is_read_again_until_it_is_dead(tmp_path, logs) -> None:
+    path = _csv(tmp_path / "grows.csv", [math.log(V)] * 3)
+    command = "import sys; from stabkit.cli import entry; sys.argv[0] = 'stabkit'; entry.main()"
+    words = ["log", path, "--follow", "--stop", "0.05", "--classes", V, "--out", tmp_path]
+    with subprocess.Popen([sys.executable, "-c", command, *map(str, words)], stdout=subprocess.PIPE, text=True) as run:
+        assert run.stdout is not None
+        first = run.stdout.readline()
+        time.sleep(0.2)
+        _csv(path, [math.log(V)] * 100)
+        rest = run.stdout.read()
+    assert "not enough" in first and "at the level of frequencies" in " ".join(rest.split()) and run.returncode == 7
+
+
+def test_a_watch_that_may_stop_raises_where_the_training_is_dead_and_only_there(tmp_path) -> None:
+    for rate, stuck in ((0.0, True), (1e-2, False)):
+        torch.manual_seed(0)
+        layer = nn.TransformerEncoderLayer(16, 2, 32, dropout=0.0, batch_first=True)
+        model = nn.Sequential(nn.Embedding(30, 16), nn.TransformerEncoder(layer, 2), nn.Linear(16, 30))
+        optimizer = torch.optim.AdamW(model.parameters(), lr=rate)
+        tokens = torch.randint(0, 30, (4, 8))
+        watch = api.watch(model, optimizer, out=tmp_path / str(rate), stop=0.05, warn=False)
+        raised = False
+        for _ in range(110):
+            loss = nn.functional.cross_entropy(model(tokens).flatten(0, 1), tokens.flatten())
+            try:
+                watch.loss(loss)
+            except api.Stuck as error:
+                raised = True
+                assert "out of the band" in str(error) and watch.ended == "stopped: stop=0.05"
+                break
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        watch.close()
+        assert raised is stuck
+    with pytest.raises(UsageError, match="stop is the share"):
+        api.watch(model, optimizer, stop=2.0)
