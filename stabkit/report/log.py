@@ -12,7 +12,7 @@ import numpy as np
 
 from stabkit.report.json_document import SCHEMA, Document
 from stabkit.report.result import Answered
-from stabkit.results.log import EventKind, LogJudgement, Word, reached
+from stabkit.results.log import LogEvent, LogJudgement, Word, reached
 from stabkit.results.stop import Stop
 from stabkit.wording import log as words
 
@@ -97,16 +97,6 @@ class LogResult(Answered):
         return path
 
 
-class EventJson(TypedDict):
-    """What happened on the way."""
-
-    kind: EventKind
-    step: float
-    before: float
-    after: float
-    ends: float | None
-
-
 class LogJson(TypedDict):
     """One log."""
 
@@ -122,7 +112,7 @@ class LogJson(TypedDict):
     level_of: str
     updates: float
     falls: bool
-    events: list[EventJson]
+    events: tuple[LogEvent, ...]
     lacks: list[str]
     stop: int | None
     """The update at which the bound stops it; null where it goes on, or nothing was asked."""
@@ -164,10 +154,7 @@ def _of(own: LogJudgement, stop: Stop | None) -> LogJson:
         "level_of": own.level_of,
         "updates": own.updates,
         "falls": own.falls,
-        "events": [
-            {"kind": one.kind, "step": one.step, "before": one.before, "after": one.after, "ends": one.ends}
-            for one in own.events
-        ],
+        "events": own.events,
         "lacks": list(own.lacks),
         "stop": None if stop is None else stop.step,
     }
