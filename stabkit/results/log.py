@@ -229,7 +229,7 @@ def _flat_since(blocks: Series, last: float, noise: float) -> tuple[float, float
     above = np.flatnonzero(means > last + max(3 * noise, FLAT * abs(last)))
     since = float(blocks.steps[min(int(above[-1]) + 1, len(means) - 1) if len(above) else 0])
     third = max(1, len(means) // 3)
-    before, after = float(means[-2 * third : -third].mean()), float(means[-third:].mean())
+    before, after = float(np.median(means[-2 * third : -third])), float(np.median(means[-third:]))
     clear = before - after > max(3 * noise / math.sqrt(third), 0.5 * FLAT * abs(before))
     return since, (before - after) / max(abs(before), 1e-12) if clear else 0.0
 
