@@ -47,8 +47,9 @@ FRESH = 5.0
 SPIKE, LEAST_SPIKE, BACK = 8.0, 0.05, 11
 RATE_LEAPS, NEARLY, ANY_START = 3.0, 0.02, 12.7
 """Times the rate before; the loss below which 0 is no surprise; ln of 330,000, more than any vocabulary has."""
-WHOLE = (-0.04, 0.02)
-"""How far the first loss may lie from M·ln V, over it: fresh scores cost a little more, first means a little less."""
+WHOLE, TOO_MANY = (-0.04, 0.02), 16.5
+"""How far the first loss may lie from M·ln V, over it: fresh scores cost a little more, means of the first updates a
+little less; M beyond which every number is near a whole one."""
 USUAL = (2, 3, 4, 5, 6, 10, 100, 1000)
 BLOCKS, DRAWN, AT_ONCE = 30, 400, 1 << 16
 """Parts that a curve is judged by, and that are drawn of it; entries that are looked at together."""
@@ -161,8 +162,9 @@ def judged(
     times = _times(first, uniform)
     if times > 1 and uniform is not None:
         events.append(LogEvent("sum", float(good.steps[0]), uniform, times))
-    elif uniform is None and level is None and first > ANY_START:
+    elif level is None and first > (ANY_START if uniform is None else TOO_MANY * uniform):
         events.append(LogEvent("sum", float(good.steps[0]), math.nan, math.nan))
+        uniform = None  # of one batch, not of so many
     if level is None and uniform is not None:
         level, of = uniform * times, "classes"
     there = {"gradient": log.gradient, "rate": log.rate, "level": level}
@@ -282,7 +284,7 @@ def _spread(values: Array) -> float:
 def _times(first: float, uniform: float | None) -> float:
     """Over how many a loss is a sum, by its first value; 1 for one that is not."""
     ratio = first / uniform if uniform and math.isfinite(first) else 1.0
-    return float(round(ratio)) if ratio > 1.5 and WHOLE[0] < ratio / round(ratio) - 1 < WHOLE[1] else 1.0
+    return float(round(ratio)) if 1.5 < ratio < TOO_MANY and WHOLE[0] < ratio / round(ratio) - 1 < WHOLE[1] else 1.0
 
 
 def _spikes(curve: Series, spread: float) -> list[LogEvent]:

@@ -40,10 +40,11 @@ HEAD, MOST_NAMES = 200, 100_000
 """Lines among which a table's names are looked for; characters of them."""
 NAMES: Mapping[Quantity, tuple[str, ...]] = {
     "step": ("step", "global_step", "iter", "iteration", "num_updates", "update", "updates", "it", "optimizer_step",
-             "current_steps", "training_iteration", "train_step", "n_iter", "steps", "iterations", "s"),
+             "current_steps", "training_iteration", "train_step", "n_iter", "steps", "iterations", "up", "s"),
     "epoch": ("epoch",),
     "loss": ("loss", "train_loss", "training_loss", "lm_loss", "loss_train", "loss_step", "train_loss_step", "trl",
-             "nll_loss", "mlm_loss", "loss_mean", "total_loss", "avg_loss", "train_loss_epoch", "value"),
+             "nll_loss", "mlm_loss", "loss_mean", "total_loss", "avg_loss", "train_loss_epoch", "xent", "cost",
+             "value"),
     "held_out": ("val_loss", "eval_loss", "valid_loss", "validation_loss", "test_loss", "tel"),
     "gradient": ("grad_norm", "gnorm", "gradient_norm", "norm", "grad", "total_norm"),
     "rate": ("lr", "learning_rate"),
@@ -65,6 +66,8 @@ PAIR = re.compile(
     rf"(?:([A-Za-z]+)[ -])?([A-Za-z_][\w./-]*)['\"]?(?:\s*[:=]\s*|\s+)['\"]?({NUMBER})(?![\w.]*[A-Za-z_]\w)"
 )
 ESCAPES = re.compile(r"\x1b?\[[0-9;]+m|\x1b\[[0-9;]*[A-Za-z]")
+TRIPLE = re.compile(rf"(\d+) (train|val) ({NUMBER})\s*")
+EVALUATION = re.compile(r"(?i)(?<![\w/.])(eval|evaluation|valid|validation|val)(?![\w/.])")
 METRIC, BARE = re.compile(r"\d{13} \S+ \d+\s*"), re.compile(rf"\s*{NUMBER}\s+{NUMBER}\s*")
 
 
@@ -305,6 +308,8 @@ def _document(given: Any, values: Values) -> str:
     for one in given if isinstance(given, list) else ():
         if isinstance(one, Mapping):
             values.entry(_numbers(one).items())
+        elif isinstance(one, list) and 2 <= len(one) <= 3:
+            values.entry(_numbers(dict(zip(("step", "loss", "val_loss"), one, strict=False))).items())
     return form
 
 
@@ -319,8 +324,14 @@ def _object(text: str) -> Pairs | None:
 
 def _printed(text: str) -> Iterator[tuple[str, float]]:
     """Names and the numbers that follow them."""
-    for before, name, value in PAIR.findall(text):
+    if triple := TRIPLE.fullmatch(text):
+        yield from (("step", float(triple[1])), (f"{triple[2]}_loss", float(triple[3])))
+    held_out = EVALUATION.search(text)
+    for found in PAIR.finditer(text):
+        before, name, value = (one or "" for one in found.groups())
         own = number(value.rstrip(".,"))
+        if held_out is not None and held_out.end() <= found.start() and (quantity(name) or "-")[0] == "loss":
+            before, name = "eval", "loss"
         if own is not None and before and quantity(f"{before} {name}") is not None:
             yield f"{before} {name}", own
         elif own is not None and not (before.lower() in NO_STEP and (quantity(name) or "-")[0] == "step"):
