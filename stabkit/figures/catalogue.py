@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from stabkit.figures.ablation import curves as ablation
-from stabkit.figures.ablation import scale_map
 from stabkit.figures.chain import chain_order, layer_curves, step_curves
 from stabkit.figures.depth import coordinates, slope, transfer, update_depth, widths
 from stabkit.figures.depth import curves as depth
@@ -22,7 +21,6 @@ FIGURES: tuple[RunPicture, ...] = (
     slope.PICTURE,
     ablation.SCALED,
     ablation.TABLE11,
-    scale_map.PICTURE,
     update_depth.PICTURE,
     step_curves.UPDATE,
     step_curves.LN_INPUT,

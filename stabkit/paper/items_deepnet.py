@@ -136,7 +136,7 @@ ITEMS: tuple[Item, ...] = (
         scaled=f"{TINY}; validation loss after 250 updates of 256 tokens at 2e-3 without warm-up, where the paper's "
         "whole statement shows; at 5e-4 only its second half does.",
         commands=("ablate --max-tokens 256",),
-        figures=("ablation", "scale_map"),
+        figures=("ablation",),
         claims=("alpha-small", "beta-large", "alpha-large", "beta-small"),
         beside=("top-gradient",),
     ),

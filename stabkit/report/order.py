@@ -51,7 +51,7 @@ SLOPE = PageOrder(
 )
 ABLATE = PageOrder(
     asks="How wrong may α and β be, and which part is needed?",
-    leads=("scale_map", "ablation", "table11", "robustness", "validation_loss"),
+    leads=("ablation", "table11", "robustness", "validation_loss"),
 )
 LANDSCAPE = PageOrder(
     asks="How rough is the loss around the weights, and under which normalisation?",

@@ -114,10 +114,6 @@ class Condition:
         """These of its settings alone, in its own order."""
         return Condition(tuple(item for item in self.settings if item[0] in keys))
 
-    def has(self, *keys: str) -> bool:
-        """Whether one of these settings is among them."""
-        return any(key in keys for key, _ in self.settings)
-
     def but(self, key: str, value: Any) -> Condition:
         """The same with another value of one setting."""
         return Condition(tuple((name, value if name == key else held) for name, held in self.settings))

@@ -60,8 +60,6 @@ Two readers of curves (docs/outcome.md) called what ends at 0.974 U and below tr
 NEAR = 0.1
 """Nats from that line on either side: so near, with few updates, the word says how fast a run learns, and twice as many
 decide it (docs/outcome.md)."""
-BORDERLINE = 0.974
-"""Of U: from here to the limit the readers of the first list had no run; one that trains there does so by a hair."""
 FLAT = 0.01
 """A relative gain over the last quarter below which a run near U is stuck."""
 NO_GAIN = 1e-3

@@ -1,4 +1,5 @@
-"""Runs whose α and β are scaled, beside the method itself: one row a run, what the pictures of `stabkit ablate` share.
+"""Runs whose α and β are scaled, beside the method itself: one row a run, for the curves and the headline of
+`stabkit ablate`.
 
 A setting (method with its options, depth, condition) belongs here when one of its runs has a factor other than 1;
 `condition` is what else sets runs apart.
@@ -14,19 +15,10 @@ import pandas as pd
 
 from stabkit.results.conditions import FACTS, conditions, shown
 from stabkit.results.once import once
-from stabkit.results.outcome import AT_UNIGRAM, BORDERLINE
-from stabkit.results.readings import chain
 from stabkit.results.run import Run
 from stabkit.words import fitting, listed
 
-COLUMNS = (
-    *(*FACTS, "alpha_scale", "beta_scale", "lr", "unigram_loss", "validation_loss"),
-    *("update_first", "ln_input_growth", "gradient_ratio_lowest"),
-)
-
-
-RATE_IN_CONDITIONS = "rate_told"
-"""An attribute of the frame: whether its conditions tell the rate."""
+COLUMNS = (*FACTS, "alpha_scale", "beta_scale", "unigram_loss", "validation_loss")
 
 
 @once
@@ -53,15 +45,9 @@ def frame(runs: Sequence[Run]) -> pd.DataFrame:
                 "condition": condition.text,
                 "alpha_scale": run.spec.alpha_scale,
                 "beta_scale": run.spec.beta_scale,
-                "lr": run.spec.train.lr,
-                "update_first": chain(run, "update_first"),
-                "ln_input_growth": chain(run, "ln_input_growth"),
-                "gradient_ratio_lowest": chain(run, "gradient_ratio_lowest"),
             }
         )
-    found = pd.DataFrame(rows, columns=list(COLUMNS))
-    found.attrs[RATE_IN_CONDITIONS] = any(condition.has("train.lr") for *_, condition in settings)
-    return found
+    return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,18 +67,6 @@ class Cell:
         return next((word for word in ("diverged", "stuck", "undecided", "trains") if word in words), "undecided")
 
     @property
-    def closest(self) -> float:
-        """The highest share of the unigram loss at which one of its runs ends that trains; NaN for none."""
-        training = self.runs[self.runs["outcome"] == "trains"]
-        return float((training["validation_loss"] / training["unigram_loss"]).max())
-
-    @property
-    def rate(self) -> str:
-        """`2 of 3 train`, `0 of 2 stuck`."""
-        count = int((self.runs["outcome"] == "trains").sum())
-        return f"{count} of {len(self.runs)} {'train' if count else self.word}"
-
-    @property
     def name(self) -> str:
         """`α × 0.25`, `α × 0.5 with β × 2`, `the method itself`."""
         parts = [f"{name} × {factor:.3g}" for name, factor in (("α", self.a), ("β", self.b)) if factor != 1]
@@ -105,35 +79,9 @@ def cells(rows: pd.DataFrame) -> list[Cell]:
     return [Cell(a, b, runs) for (a, b), runs in by]
 
 
-def sentence(every: pd.DataFrame, name: str, rows: pd.DataFrame) -> str:
-    """How many pairs of factors of one plane of them train, which fail where they are few, which train by a hair, and
-    how many are undecided."""
-    counted = cells(rows)
-    if rows["lr"].nunique() == 1 and not every.attrs[RATE_IN_CONDITIONS]:
-        name = f"{name}, lr {rows['lr'].iloc[0]:g}"
-    pairs, stop = "pairs of factors on α and β", ""
-    for other, only in (("beta_scale", "α"), ("alpha_scale", "β")):
-        if set(rows[other]) == {1.0}:
-            spread = sorted(rows["alpha_scale" if only == "α" else "beta_scale"])
-            pairs, stop = f"factors on {only}, {spread[0]:g} to {spread[-1]:g}", ","
-    failing = [cell.name for cell in counted if cell.word in ("stuck", "diverged", "some")]
-    undecided = sum(cell.word == "undecided" for cell in counted)
-    if undecided == len(counted):
-        return f"{name}: {len(counted)} {pairs}, all undecided"
-    seeds = " in every seed" if rows["seed"].nunique() > 1 else ""
-    whole = sum(cell.word == "trains" for cell in counted)
-    told = f"{name}: {whole} of {len(counted)} {pairs}{stop} train{seeds}"
-    if 0 < len(failing) <= 4:
-        told += f", not with {' or with '.join(failing)}"
-    hair = [f"{cell.name} ends at {cell.closest:.3f} U" for cell in counted if cell.closest > BORDERLINE]
-    if hair:
-        told += f"; narrowly ({', '.join(hair[:3])}; the limit is {AT_UNIGRAM:g})"
-    return told + (f"; {undecided} are undecided" if undecided else "")
-
-
 def in_short(every: pd.DataFrame) -> str:
-    """The same of the first plane that is judged, in the length of a headline: `DeepNorm trains with 7 of 9 pairs of
-    factors on α and β, not with α × 0.25 or with β × 4.`; "" where none is."""
+    """How many pairs of factors of the first judged setting train, in the length of a headline: `DeepNorm trains with 7
+    of 9 pairs of factors on α and β, not with α × 0.25 or with β × 4.`; "" where none is judged."""
     rows = next((rows for _, rows in groups(every) if any(cell.word != "undecided" for cell in cells(rows))), None)
     if rows is None:
         return ""
@@ -146,6 +94,6 @@ def in_short(every: pd.DataFrame) -> str:
 
 
 def groups(frame: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
-    """(`DeepNorm, 18L-18L, no warm-up`, its rows): what may stand in one plane of factors."""
+    """(`DeepNorm, 18L-18L, no warm-up`, its rows): the runs of one setting."""
     by = frame.groupby(["label", "depth", "condition"], sort=False)
     return [(listed(*(str(part) for part in key)), own) for key, own in by]

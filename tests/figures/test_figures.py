@@ -15,7 +15,6 @@ import pandas as pd
 import pytest
 
 from stabkit import figures
-from stabkit.figures.ablation import scale_map
 from stabkit.figures.ablation.curves import ROBUSTNESS, SCALED, TABLE11
 from stabkit.figures.catalogue import CARRIED, FIGURES, SURFACES, WIDENED
 from stabkit.figures.chain import findings
@@ -31,7 +30,7 @@ from stabkit.results import records, scales
 from stabkit.results import update_fit as depth_fit
 from stabkit.results.run import Run
 from tests.conftest import FULL
-from tests.figures.fake_runs import ended, known, plane, plausible, run, spec, step, sweep, table, wide
+from tests.figures.fake_runs import ended, plane, plausible, run, spec, step, sweep, table, wide
 
 
 def test_every_picture_of_the_folder_is_in_the_table() -> None:
@@ -204,26 +203,18 @@ def test_a_methods_factors_are_drawn_only_where_some_run_is_scaled_and_options_s
     ]
 
 
-def test_the_map_says_how_many_of_a_cells_runs_train() -> None:
+def test_the_headline_counts_pairs_that_train_and_the_title_names_those_that_fail() -> None:
     runs = [
-        run(spec("deepnorm", 2, alpha_scale=a, seed=s), {}, word, update_first=u)
-        for a, s, word, u in (
-            *((1.0, 0, "trains", 1.0), (1.0, 1, "trains", 4.0)),
-            *((0.25, 0, "stuck", 8.0), (0.25, 1, "trains", 8.0), (4.0, 0, "diverged", math.nan)),
+        run(spec("deepnorm", 2, alpha_scale=a, seed=s), {}, word)
+        for a, s, word in (
+            *((1.0, 0, "trains"), (1.0, 1, "trains")),
+            *((0.25, 0, "stuck"), (0.25, 1, "trains"), (4.0, 0, "diverged")),
         )
     ]
-    drawn = scale_map.PICTURE.drawn(scales.frame(runs))
-    texts = [[text.get_text() for text in axes.texts] for axes in drawn.axes]
-    assert texts[0] == ["1 of 2\ntrain", "2 of 2\ntrain", "0 of 1\ndiverged"]
-    assert texts[2] == ["8.0", "2.0", "–"]
-    which = "1 of 3 factors on α, 0.25 to 4, train in every seed, not with α × 0.25 or with α × 4"
-    said = f"DeepNorm, 2L-2L, lr 0.0005: {which}"
-    assert scale_map.title(runs) == said
-    hair = run(spec("deepnorm", 2, alpha_scale=8.0), {}, "trains")
-    known(hair, validation_loss=0.978 * 6.0)
-    assert scale_map.title([*runs, hair]).endswith("narrowly (α × 8 ends at 0.978 U; the limit is 0.98)")
-    undecided = run(spec("deepnorm", 2, alpha_scale=2.0), {}, "early")
-    assert scale_map.title([*runs, undecided]).endswith("; 1 are undecided")
+    said = "DeepNorm trains with 1 of 3 pairs of factors on α and β, not with α × 0.25 or with α × 4."
+    assert scales.in_short(scales.frame(runs)) == said
+    undecided = [run(spec("deepnorm", 2, alpha_scale=a), {}, "early") for a in (1.0, 2.0)]
+    assert scales.in_short(scales.frame(undecided)) == "", "none is judged"
     assert SCALED.title(runs) == "DeepNorm, 2L-2L fails at α × 0.25 (1 of 2) and α × 4 (1 of 1)"
 
 
