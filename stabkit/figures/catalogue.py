@@ -9,7 +9,7 @@ from stabkit.figures.ablation import curves as ablation
 from stabkit.figures.chain import chain_order, layer_curves, step_curves
 from stabkit.figures.depth import coordinates, slope, transfer, update_depth, widths
 from stabkit.figures.depth import curves as depth
-from stabkit.figures.methods import perplexity, table1
+from stabkit.figures.methods import table1
 from stabkit.figures.picture import Picture, RunPicture
 from stabkit.figures.surfaces import cuts, landscape, path_plane, surface3d
 from stabkit.results.landscape import Landscape
@@ -29,7 +29,6 @@ FIGURES: tuple[RunPicture, ...] = (
     layer_curves.GRAD_START,
     layer_curves.GRAD_LAST,
     step_curves.VALIDATION_LOSS,
-    perplexity.PICTURE,
     ablation.ROBUSTNESS,
     depth.LOSS_START,
     layer_curves.BRANCH_RATIO,

@@ -2,7 +2,7 @@
 
 A row holds its texts, what a run contributes to the frame, and how the frame is drawn: as `drawing/curves.py` draws,
 small multiples of lines or marks. Rows stand in the folder of their subject: `chain/step_curves.py`,
-`chain/layer_curves.py`, `ablation/curves.py`, `depth/curves.py`, `methods/perplexity.py`.
+`chain/layer_curves.py`, `ablation/curves.py`, `depth/curves.py`.
 """
 
 from __future__ import annotations

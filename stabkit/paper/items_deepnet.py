@@ -176,7 +176,7 @@ ITEMS: tuple[Item, ...] = (
             f"sweep --models t-fixup,post-ln,admin,pre-ln,normformer,deepnorm --depths 6,18 {updates(MANY)}",
             f"sweep --models deepnorm --depths 6,18 {updates(MANY, lr='2e-3')}",
         ),
-        figures=("validation_loss", "perplexity"),
+        figures=("validation_loss",),
         claims=("deeper-deepnorm",),
         beside=("shallow",),
     ),

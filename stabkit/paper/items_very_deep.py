@@ -12,9 +12,10 @@ ITEMS: tuple[Item, ...] = (
         title="Training perplexity at 60L-12L: default against ADMIN",
         theirs="The default model hardly lowers its training perplexity, its gradients become NaN, and its output "
         "is no better than chance; ADMIN's perplexity falls throughout.",
-        scaled=f"{TINY}, 250 updates of 256 tokens without warm-up (the paper: RAdam, days).",
+        scaled=f"{TINY}, 250 updates of 256 tokens without warm-up (the paper: RAdam, days); validation loss for "
+        "training perplexity.",
         commands=(f"sweep --models post-ln,admin --depths 60x12 {LONG}",),
-        figures=("perplexity", "validation_loss"),
+        figures=("validation_loss",),
         claims=("random-model", "nan-gradients"),
         beside=("default-fails", "admin-trains", "lower-encoder"),
     ),
@@ -24,13 +25,13 @@ ITEMS: tuple[Item, ...] = (
         name="Fig. 2(b)",
         title="Validation perplexity of ADMIN at seven shapes",
         theirs="WMT-14 En-Fr: larger models (60L-12L, 36L-36L) end at lower perplexity than 6L-6L.",
-        scaled=f"{TINY}; 250 updates: the paper's order is that of converged models. 6L-6L and 12L-12L also at twice "
-        "the rate, to see whether the deeper model needs a larger one.",
+        scaled=f"{TINY}; 250 updates: the paper's order is that of converged models. Validation loss for perplexity. "
+        "6L-6L and 12L-12L also at twice the rate, to see whether the deeper model needs a larger one.",
         commands=(
             f"sweep --models admin --depths 6,12,24x12,48x12,60x12,36,12x60 {LONG}",
             f"sweep --models admin --depths 6,12 {updates(lr='2e-3')}",
         ),
-        figures=("perplexity",),
+        figures=("validation_loss",),
         claims=("deeper-better",),
     ),
     Item(
@@ -49,7 +50,7 @@ ITEMS: tuple[Item, ...] = (
             f"sweep --models post-ln,admin --depths 60x12 --seeds 0..2 {updates(500, warmup=100)}",
             f"sweep --models post-ln,admin --depths 6 {updates(MANY, warmup=400)}",
         ),
-        figures=("table1", "validation_loss", "perplexity"),
+        figures=("table1", "validation_loss"),
         claims=("shallow", "default-fails"),
         beside=("deeper-better",),
     ),
@@ -62,7 +63,7 @@ ITEMS: tuple[Item, ...] = (
         "+, − and = at p < 0.05 by 1,000 bootstrap samples. A deeper encoder is worth more than a deeper decoder.",
         scaled=f"{TINY}; 250 updates of 256 tokens; validation loss for BLEU, and no bootstrap.",
         commands=(f"sweep --models admin --depths 6,12,24x12,48x12,60x12,36,12x60 {LONG}",),
-        figures=("validation_loss", "perplexity"),
+        figures=("validation_loss",),
         claims=("deeper-better",),
     ),
 )

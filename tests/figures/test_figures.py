@@ -21,7 +21,6 @@ from stabkit.figures.chain import findings
 from stabkit.figures.chain.layer_curves import BRANCH_RATIO, GRAD_LAST, GRAD_NORM, GRAD_START
 from stabkit.figures.chain.step_curves import LN_INPUT, LN_INPUT_OMEGA, UPDATE, VALIDATION_LOSS
 from stabkit.figures.depth import slope, update_depth
-from stabkit.figures.methods import perplexity
 from stabkit.figures.model_curves import OWN, WATCHED
 from stabkit.figures.picture import Mark, Note, Picture, RunPicture
 from stabkit.methods import with_recipe
@@ -436,14 +435,13 @@ def stores() -> dict[str, list[Run]]:
     }
 
 
-OF_QUALITY = "settings one at a time"
-"""The store made for the figures of quality: to the others it is a store like any other."""
-QUALITY = (perplexity.PICTURE, ROBUSTNESS)
+OF_ROBUSTNESS = "settings one at a time"
+"""The store made for that figure alone."""
 PAIRS = [
     (figure, case)
     for i, case in enumerate(stores())
     for j, figure in enumerate(FIGURES)
-    if (figure in QUALITY if case == OF_QUALITY else FULL or (i + j) % 3 == 0)
+    if (figure is ROBUSTNESS if case == OF_ROBUSTNESS else FULL or (i + j) % 3 == 0)
 ]
 """CI draws every figure of every store; locally each figure meets a third of the stores, in turn."""
 

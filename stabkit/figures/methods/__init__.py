@@ -1,1 +1,1 @@
-"""Methods beside each other: DeepNet's Table 1, perplexities."""
+"""Methods beside each other: DeepNet's Table 1."""
