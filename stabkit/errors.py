@@ -6,7 +6,6 @@
     ├── FailedRuns         3   the grid is finished, but some runs have no result
     ├── StoreError         5   the disk: full, read-only, not a directory
     ├── RecipeViolated     6   an audited model is not what its recipe says
-    │   └── ContractBroken 6   a method that was checked does not keep what every method keeps
     ├── Unstable           7   a probed model fails, or is worse than its baseline; a best rate drifts; a log is dead
     │   └── Stuck          7   a training that its watch was asked to stop is below the band of those that train
     └── Undecided          8   a probed model does not train for sure (--strict)
@@ -63,10 +62,6 @@ class RecipeViolated(StabkitError):
     """A user's model violates the recipe that it was audited against; the findings are printed before."""
 
     exit_code = 6
-
-
-class ContractBroken(RecipeViolated):
-    """A method does not keep the contract of every method; what broke is printed before."""
 
 
 class Unstable(StabkitError):

@@ -69,6 +69,10 @@ def need(what: str, there: bool, where: str) -> None:
     pytest.skip(f"needs {what}: {where}")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--method", default="", help="./my.py:function: hold this method to methods/test_contract.py")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Slow tests first: begun last, one of them keeps a single core busy when all else is done."""
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)

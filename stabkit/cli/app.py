@@ -181,23 +181,16 @@ def runs_rm(
 
 @direct(app, ("json",))
 def methods(
-    model: Annotated[str, Argument("A method, to show its constants; or check and a method.", "METHOD")] = "",
-    checked: Annotated[str, Argument("After check: a method, ./my.py:function.", "METHOD")] = "",
+    model: Annotated[str, Argument("A method, to show its constants; ./my.py:function is your own.", "METHOD")] = "",
     *,
     depths: Annotated[str, Option("Depths for the constants.", TRAIN, "DEPTHS")] = "18",
     arch: Arch = "encoder-decoder",
     json: bool = False,
 ) -> None:
-    """The methods: formula, source, options, parameters added, claims; with a name, every constant at each depth.
-
-    `check ./my.py:function` tries a method of your own against the contract that all keep; exits with 6 if it breaks.
-    """
+    """The methods: formula, source, options, parameters added, claims; with a name, every constant at each depth."""
     from stabkit.cli.commands import methods
     from stabkit.options import ranges
 
-    if model == "check" or checked:
-        methods.check(model, checked, json=json)
-        return
     pairs = ranges.depths("--depths", depths, ranges.stacks("--arch", arch))
     methods.methods(model, pairs, json=json)
 

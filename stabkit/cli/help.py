@@ -27,7 +27,7 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
         "stabkit export --to csv --out records.csv",
         "stabkit export --what runs --to parquet --out runs.parquet",
     ),
-    "methods": ("stabkit methods deepnorm --depths 18,100", "stabkit methods check ./my.py:function"),
+    "methods": ("stabkit methods deepnorm --depths 18,100", "stabkit methods ./my.py:function"),
     "schema": ("stabkit schema", "stabkit schema probe"),
     "probe": (
         "stabkit probe package.module:function --depths 6,12,24",

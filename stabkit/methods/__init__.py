@@ -178,7 +178,7 @@ def parse(text: str) -> tuple[str, dict[str, str]]:
     Keys in any case, with or without hyphens. An option given at its default is left out: it is the same run.
     """
     if own.parts(text):
-        raise UsageError(f"{text}: a user's file works only in sweep, transfer, ablate and `methods check`")
+        raise UsageError(f"{text}: a user's file works only in `sweep`, `transfer`, `ablate` and `methods`")
     name, *settings = text.split(":")
     key = _among(name, NAMES)
     if key is None:

@@ -1,5 +1,5 @@
 """The contract of every row of METHODS, in every architecture: it builds, steps, stays finite, every tap is seen. At a
-hundred layers: `tests/training/test_contract.py`."""
+hundred layers: `tests/methods/test_contract.py`."""
 
 import json
 import subprocess

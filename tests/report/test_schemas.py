@@ -45,7 +45,6 @@ QUICK = {
     "audit": f"audit {__name__}:violating --method deepnorm --depths 2x2",
     "log": f"log {ROOT}/tests/cli/dead.csv --classes 8000 --stop 0.1 --out {{out}}",
     "methods": "methods --arch encoder-only --depths 2",
-    "methods-check": "methods check deepnorm",
     "runs-ls": "runs ls --out {out}",
     "runs-show": "runs show admin-1L-1L-s5 --out {out}",
     "runs-verify": "runs verify --out {out}",

@@ -3,39 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypedDict
 
 from stabkit import methods as table
 from stabkit.cli import console
-from stabkit.errors import ContractBroken, UsageError
+from stabkit.errors import UsageError
 from stabkit.methods import constants, formula
 from stabkit.methods.base import Method, Role, Site, sites
 from stabkit.methods.constants import ScaleJson
 from stabkit.methods.groups import group_of
 from stabkit.methods.recent import OUT
 from stabkit.methods.wirings import named
-from stabkit.options import model, own
+from stabkit.options import own
 from stabkit.report import methods_document
-from stabkit.report.json_document import SCHEMA, Document, text
+from stabkit.report.json_document import text
 from stabkit.report.methods_document import Profiles
 from stabkit.spec import depth_text
 
 NAMES = {"query": "W_Q", "key": "W_K", "value": "W_V", "out": "W_O", "up": "W₁", "down": "W₂"}
-
-
-class CheckJson(TypedDict):
-    """One sentence of the contract."""
-
-    what: str
-    broke: str
-    """"" where it holds."""
-
-
-class MethodsCheckDocument(Document):
-    """`stabkit methods check`."""
-
-    key: str
-    checks: list[CheckJson]
 
 
 def methods(name: str, depths: Sequence[tuple[int, int]], *, json: bool) -> None:
@@ -57,35 +41,6 @@ def methods(name: str, depths: Sequence[tuple[int, int]], *, json: bool) -> None
         _one(chosen[0], depths, profiles)
     else:
         _all(chosen, depths)
-
-
-def check(word: str, named: str, *, json: bool) -> None:
-    """`methods check`: the contract, a line a sentence; raises ContractBroken where one does not hold."""
-    if word != "check":
-        raise UsageError(f"`stabkit methods` takes one name; got {word} and {named} (`methods check NAME` checks one)")
-    if not named:
-        raise UsageError("`stabkit methods check` needs a method: a name, or ./my.py:function")
-    files = own.Files()
-    if len(found := model.named(named, files)) > 1:
-        raise UsageError("`stabkit methods check` takes one method")
-    ((chosen, method),) = found
-    from stabkit.training import contract  # torch
-
-    lines = []
-    for checked in contract.method(chosen, method, files.texts):
-        lines.append(checked)
-        if not json:
-            why = f": {checked.broke}" if checked.broke else ""
-            console.say(f"{'breaks' if checked.broke else 'holds '}  {checked.what}{why}")
-    broken = sum(bool(checked.broke) for checked in lines)
-    if json:
-        checks: list[CheckJson] = [{"what": checked.what, "broke": checked.broke} for checked in lines]
-        body: MethodsCheckDocument = {"schema": SCHEMA, "key": chosen.key, "checks": checks}
-        console.document(text(body))
-    if broken:
-        raise ContractBroken(f"{method.label} breaks {broken} of {len(lines)} checks of the contract")
-    if not json:
-        console.say(f"{method.label} meets the contract: {formula.text(method)}")
 
 
 def _all(chosen: Sequence[Method], depths: Sequence[tuple[int, int]]) -> None:

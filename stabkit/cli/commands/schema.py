@@ -26,7 +26,6 @@ DOCUMENTS: Mapping[str, str] = {
     "audit": f"{HERE}.audit:AuditDocument",
     "log": "stabkit.report.log:LogDocument",
     "methods": "stabkit.report.methods_document:MethodsDocument",
-    "methods check": f"{HERE}.methods:MethodsCheckDocument",
     "runs ls": f"{HERE}.runs:RunsLsDocument",
     "runs show": f"{HERE}.runs:RunsShowDocument",
     "runs verify": f"{HERE}.runs:RunsVerifyDocument",

@@ -1,31 +1,41 @@
-"""The contract of a method: every built-in one keeps it, and what breaks is told sentence by sentence."""
+"""The contract of a method: every built-in one keeps it, and what breaks is named sentence by sentence. With `--method
+./my.py:function` that method is tried in place of the built-in ones."""
 
 from dataclasses import replace
 
 import pytest
 import torch
 
-from stabkit import methods
 from stabkit.kernels.native import native
 from stabkit.methods import own
 from stabkit.methods.papers import post_ln
 from stabkit.model.branch import FeedForward
+from stabkit.options import model
+from stabkit.options import own as options
 from stabkit.spec import Chosen, Own
-from stabkit.training import contract
-from tests.commands import stabkit
 from tests.conftest import need
-from tests.methods import kinds
+from tests.methods import contract, kinds
+
+
+def pytest_generate_tests(metafunc):
+    """Methods that fill every slot in every way, or the one of `--method`."""
+    if "name" in metafunc.fixturenames:
+        own_one = metafunc.config.getoption("--method")
+        built_in = [pytest.param(key, marks=pytest.mark.slow) for key in kinds.KEYS]
+        metafunc.parametrize("name", [own_one] if own_one else built_in)
+
+
+def test_a_method_keeps_the_contract(name):
+    files = options.Files()
+    ((chosen, method),) = model.named(name, files)
+    checks = list(contract.checks(chosen, method, files.texts))
+    faults = [f"{check.what}: {check.broke}" for check in checks if check.broke]
+    assert not faults, "\n".join(faults)
+    assert len(checks) >= (17 if name in kinds.KEYS and name != "t-fixup" else 7)
 
 
 def broken(made, key="post-ln", **changes):
-    return {one.what: one.broke for one in contract.method(Chosen(key=key, **changes), made, {}) if one.broke}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("key", kinds.KEYS)
-def test_methods_that_fill_every_slot_in_every_way_keep_the_contract(key):
-    told = list(contract.method(Chosen(key=key), methods.build(key, {}), {}))
-    assert not [one for one in told if one.broke] and len(told) >= (7 if key == "t-fixup" else 17)
+    return {one.what: one.broke for one in contract.checks(Chosen(key=key, **changes), made, {}) if one.broke}
 
 
 def test_what_a_slot_may_not_say_ends_it_at_once():
@@ -37,7 +47,7 @@ def test_what_a_slot_may_not_say_ends_it_at_once():
 
 
 @pytest.mark.slow
-def test_a_model_that_computes_something_else_is_told(monkeypatch):
+def test_a_model_that_computes_something_else_breaks_it(monkeypatch):
     """The check can fail: one feed-forward of another formula, and the two paths disagree."""
     need("kernels", not isinstance(native(), str), "one path alone")
     monkeypatch.setattr(FeedForward, "hidden", lambda self, u: torch.nn.functional.gelu(self.up(u)))
@@ -48,39 +58,21 @@ def test_a_model_that_computes_something_else_is_told(monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_count_that_is_wrong_is_told(monkeypatch):
+def test_a_count_that_is_wrong_breaks_it(monkeypatch):
     monkeypatch.setattr(contract, "parameters", lambda *args: 17)
     assert all("its slots say 17" in said for said in broken(post_ln.method()).values())
 
 
 @pytest.mark.slow
-def test_a_method_that_explodes_is_told():
+def test_a_method_that_explodes_breaks_it():
     text = """
 from stabkit.methods.base import Method
 def mine(): return Method(key="m", label="M", source="here", norm_out=lambda s: "", gain=lambda s, r: 1e6)
 """
     one = Own(file="my.py", name="mine", digest=own.digest(text), label="M")
     made = own.method_from(own.row(text, "my.py", "mine"), "my.py:mine", {})
-    told = list(contract.method(Chosen(key="own-m", own=one), made, {one.digest: text}))
-    assert any("not finite" in check.broke for check in told)
-
-
-@pytest.mark.slow
-def test_the_command_says_what_broke_and_exits_with_6(tmp_path):
-    slots = 'key="m", label="M", source="here", norm_out=lambda s: "", gain=lambda s, r: 1e6'
-    (tmp_path / "my.py").write_text(f"from stabkit.methods.base import Method\ndef mine(): return Method({slots})")
-    done = stabkit("methods", "check", "./my.py:mine", cwd=tmp_path)
-    assert done.returncode == 6 and "breaks  6L-6L, classic: two updates, finite at every tap: " in done.stdout
-    assert "M breaks " in done.stderr and " checks of the contract" in done.stderr
-
-
-@pytest.mark.slow
-def test_the_command_in_json(tmp_path):
-    import json
-
-    done = stabkit("methods", "check", "post-ln", "--json")
-    found = json.loads(done.stdout)
-    assert done.returncode == 0 and found["key"] == "post-ln" and all(one["broke"] == "" for one in found["checks"])
+    checks = contract.checks(Chosen(key="own-m", own=one), made, {one.digest: text})
+    assert any("not finite" in check.broke for check in checks)
 
 
 WIRING = """
@@ -112,11 +104,11 @@ RIGHT = {
 }
 
 
-def told(**given):
-    text = WIRING.format(**{**RIGHT, **given})
+def first_fault(**steps):
+    text = WIRING.format(**{**RIGHT, **steps})
     one = Own(file="my.py", name="mine", digest=own.digest(text), label="M")
     made = own.method_from(own.row(text, "my.py", "mine"), "my.py:mine", {})
-    checks = contract.method(Chosen(key="own-m", own=one), made, {one.digest: text})
+    checks = contract.checks(Chosen(key="own-m", own=one), made, {one.digest: text})
     return next((check.broke for check in checks if check.broke), "")
 
 
@@ -130,10 +122,10 @@ def told(**given):
         ({"more": 'end="LN(a)"'}, "its wiring's end, what the output passes last, is 'LN(a)', not one of"),
     ],
 )
-def test_a_wiring_of_ones_own_that_slips_is_told_where(wrong, said):
-    assert said in told(**wrong)
+def test_a_wiring_of_ones_own_that_slips_is_named(wrong, said):
+    assert said in first_fault(**wrong)
 
 
 @pytest.mark.slow
 def test_one_that_does_not_keeps_the_contract():
-    assert told() == ""
+    assert first_fault() == ""
