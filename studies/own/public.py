@@ -81,7 +81,7 @@ def table(logs: Sequence[PublicLog]) -> list[str]:
     lines += ["", "| log | source | right | says |", "|---|---|---|---|"]
     for log in logs:
         if log.part == "fresh":
-            words = ", ".join(sorted(log.words, key=lambda word: word != log.judgement.word))
+            words = ", ".join(sorted(log.words, key=lambda word: (word != log.judgement.word, word)))
             lines.append(f"| {log.name} | {log.source} | {' or '.join(log.right)} | {words} |")
     return lines
 
