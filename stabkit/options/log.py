@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import shlex
 from dataclasses import replace
@@ -60,10 +59,10 @@ def read(asked: LogOptions) -> LogResult:
 
 def bound(own: LogJudgement, alpha: float) -> stop.Stop:
     """Of a log whose level is known, or guessed by ln V and the first loss."""
-    known = own.level_of in ("given", "counted")
-    level = own.level if known else min(own.first, own.level or math.inf)
     loss = own.log.loss
-    return stop.stopped(loss.steps, loss.values, float(level or own.first), "level" if known else "guessed", alpha)
+    if own.level_of in ("given", "counted") and own.level is not None:
+        return stop.stopped(loss.steps, loss.values, own.level, "level", alpha)
+    return stop.guessed(loss.steps, loss.values, own.first, own.level if own.classes else None, alpha)
 
 
 def entropy(path: Path) -> float:

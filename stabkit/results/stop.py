@@ -28,6 +28,8 @@ from stabkit.results.forecast.logistic import Array
 
 LOOKS = tuple(range(50, 350, 50))
 KEYS = ("level", "guessed")
+TRAINED = 0.8
+"""Of what a uniform guess costs: weights whose first loss is below were trained before."""
 SMALLEST, LARGEST = 0.02, 0.2
 UNSURE = 0.1
 WARMUP = 50
@@ -141,6 +143,17 @@ def stopped(steps: Array, losses: Array, level: float, key: str, alpha: float) -
     return Stop(alpha, at, looks, why, counted[:2], level, level * (1 - band.ways(alpha)))
 
 
+def guessed(steps: Array, losses: Array, first: float, uniform: float | None, alpha: float) -> Stop:
+    """The same of a training whose level is not known, by its first loss and what a uniform guess costs. Nothing is
+    said without the latter, nor of weights that were trained before: no such training was counted."""
+    why = "" if uniform is not None else "it needs --classes, --level or --tokens"
+    if uniform is not None and first < TRAINED * uniform:
+        why = f"weights that were trained before begin far below a uniform guess ({first:.3g} of {uniform:.3g})"
+    if why or uniform is None:
+        return Stop(alpha, None, 0, why, (0, 0), first, np.full(len(LOOKS), math.nan))
+    return stopped(steps, losses, min(first, uniform), "guessed", alpha)
+
+
 class StopLosses:
     """Of a training that goes on: told at each look whether it is to be stopped."""
 
@@ -156,6 +169,5 @@ class StopLosses:
         self._losses.append(loss)
         if not any(before < look <= step for look in LOOKS):
             return None
-        level = min(self._losses[0], uniform or math.inf)
-        found = stopped(np.array(self._steps, float), np.array(self._losses), level, "guessed", self.alpha)
+        found = guessed(np.array(self._steps, float), np.array(self._losses), self._losses[0], uniform, self.alpha)
         return found if found.step is not None else None

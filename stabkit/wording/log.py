@@ -138,7 +138,7 @@ def stop(found: Stop) -> str:
 
 def bound(found: Stop | None) -> str:
     """What the band is; "" where none was asked for."""
-    if found is None:
+    if found is None or not found.looks:
         return ""
     wrong, n = found.counted
     return (

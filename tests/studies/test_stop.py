@@ -70,5 +70,8 @@ def test_what_is_dead_is_stopped_and_what_falls_is_not() -> None:
     for key in study.LEVELS:
         assert stop.stopped(steps, np.full(300, 4.0), 4.0, key, 0.05).step is not None
         assert stop.stopped(steps, 4.0 * np.exp(-steps / 100), 4.0, key, 0.05).step is None
+    for uniform in (None, 12.0):  # nothing is known of a level; the weights were trained before
+        assert not stop.guessed(steps, np.full(300, 2.4), 2.4, uniform, 0.05).looks
+    assert stop.guessed(steps, np.full(300, 2.4), 2.4, 2.4, 0.05).step is not None
     found = stop.stopped(steps + 1000, np.full(300, 4.0), 4.0, "level", 0.05)
     assert found.step is None and found.looks == 0 and found.why

@@ -42,6 +42,7 @@ from stabkit.results.own.forecast import ours
 from stabkit.results.own.guess import Guess
 from stabkit.results.own.looks import FIRM, Known, tens
 from stabkit.results.own.rules import Limits
+from stabkit.results.stop import TRAINED
 from stabkit.words import short, times
 
 MOST_STEP = 1.0
@@ -60,8 +61,6 @@ SMALL, SMALL_READINGS = 1e-6, 8
 """‖Δθ‖/‖θ‖ of an update, and readings in a row; float32 holds weights to 10⁻⁷ of themselves."""
 LEAPS, RATE_LEAPS, SOON = 0.15, 3.0, 10
 """What a loss rises by, of the uniform level, within SOON updates of a restart; times the rate before it."""
-TRAINED = 0.8
-"""Of the uniform level: weights whose first loss is below were trained before."""
 UNDONE, UNDONE_READINGS = 0.5, 3
 """Share of a step that is taken back before the next one, and readings in a row."""
 MOST_WARNINGS = 3
