@@ -138,3 +138,22 @@ def test_any_name_and_number_is_taken_or_left(name, value) -> None:
     own = number(repr(value))
     assert own is not None and (own == value or np.isnan([own, value]).all())
     assert number(name) is None or isinstance(number(name), float)
+
+
+@pytest.mark.libraries
+def test_event_files_of_tensorboard_are_read_by_its_own_reader(tmp_path) -> None:
+    from torch.utils.tensorboard import SummaryWriter
+
+    with SummaryWriter(str(tmp_path)) as writer:
+        for step, loss in PAIRS:
+            writer.add_scalar("train/loss", loss, step)
+            writer.add_scalar("train/grad_norm", 2.0, step)
+    (log,) = read(tmp_path)
+    assert log.form == "TensorBoard's events" and log.loss.steps.tolist() == list(STEPS)
+    assert log.loss.values.tolist() == list(LOSSES) and log.gradient is not None
+
+
+def test_without_tensorboard_its_extra_is_named(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(UsageError, match=r"pip install '\.\[logs\]'"):
+        _read(tmp_path, b'\x18\0\0\0\0\0\0\0\xa3\x7fK"\tbrain.Event:2')
