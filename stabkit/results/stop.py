@@ -25,11 +25,10 @@ import numpy as np
 
 from stabkit.errors import UsageError
 from stabkit.results.forecast.logistic import Array
+from stabkit.results.own.guess import TRAINED
 
 LOOKS = tuple(range(50, 350, 50))
 KEYS = ("level", "guessed")
-TRAINED = 0.8
-"""Of what a uniform guess costs: weights whose first loss is below were trained before."""
 SMALLEST, LARGEST = 0.02, 0.2
 UNSURE = 0.1
 WARMUP = 50

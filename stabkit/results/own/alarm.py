@@ -39,10 +39,9 @@ from stabkit.results.outcome import LOST, RECOVERED, VANISHED
 from stabkit.results.own.cell import Sublayer, module_of
 from stabkit.results.own.cure import BY_KEY
 from stabkit.results.own.forecast import ours
-from stabkit.results.own.guess import Guess
+from stabkit.results.own.guess import TRAINED, Guess
 from stabkit.results.own.looks import FIRM, Known, tens
 from stabkit.results.own.rules import Limits
-from stabkit.results.stop import TRAINED
 from stabkit.words import short, times
 
 MOST_STEP = 1.0

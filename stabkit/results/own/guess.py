@@ -18,6 +18,8 @@ ALIKE = 0.3
 """How far a loss may be from the cost, over what the cost is above a uniform guess."""
 MANY, SUMMED = 16, 1.8
 """Classes from which a first loss is compared with what the scores cost, and times that it is more than a mean."""
+TRAINED = 0.8
+"""Of what a uniform guess costs: weights whose first loss is below were trained before."""
 WIDE = 1.5
 """Times 1/√d from which a head's standard deviation is named as the cause."""
 
