@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # The issue "Does it hold at the size people train?", a block a sentence.
 #
-# Left on 29 November 2026: rows (about 330 minutes of one core; two processes, a clone of the last commit):
-#   python -m studies.ladder train --data DIR     the widths 512, 256, 128 of AdamW's recipes, 256 and 128 of Muon's, width 64
-#                                                 with another seed, Muon's at 512 (flat ones first, as far as it comes)
+# Left after the session of 29 November 2026: rows (about 330 minutes of one core; two processes, a clone of the last
+# commit; a recipe of AdamW at 512, 256 and 128 takes 13 minutes of a core, one of Muon at 256 and 128 nine):
+#   python -m studies.ladder train --data DIR     three recipes of AdamW, then 256 and 128 of Muon's, width 64 with another
+#                                                 seed, Muon's at 512 (flat ones first, as far as it comes)
 #   python -m studies.ladder curves --data DIR    84 of sensitivity are whole but for width 256; logits at 256
 #   python -m studies.ladder others --data DIR    what of the 48 cells has no row in docs/ladder_others.csv
 # then: python -m studies.ladder judge; README's and SKILL.md's advice and a note of `probe` for models wider than 256 by
 # the sentence that comes out (constants beside a test that counts them, as LOGIT_RECALL); python -m studies.own judge;
-# the cost of a watch's reading with attention (benchmarks/watch_overhead.py 6x128, beside the commit 84debce2); what
-# leaves in exchange for the lines that came (docs/width.md has had no table of forecasts since commit 8ce29a72).
+# the cost of a watch's reading with attention (benchmarks/watch_overhead.py 6x128, beside the commit 84debce2).
 . "$(dirname "$0")/common.sh"
 export PYTHONPATH=$root
 study() { (cd "$root" && "$bin/python" -m studies.ladder "$@"); }
