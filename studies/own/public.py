@@ -123,8 +123,8 @@ on:
 {bound}
 
 **Do not stop a training by it yet.** A hostile reading afterwards found that it stops healthy trainings whose log has
-means of many updates, as `logging_steps=100` gives: of held-out ones logged as means of 100, 61 of 61 where the level is
-guessed from the first entry. It reads epochs as updates, and a run from before a restart too. The rows "ln V or the
+means of many updates, as `logging_steps=100` gives: of held-out ones logged as means of 100, 61 of 61 where the level
+is guessed from the first entry. It reads epochs as updates, and a run from before a restart too. The rows "ln V or the
 first loss" are of the rule without its test for trained weights: with it 10 of 151 are stopped and 73 of 98 found. What
 `--stop` prints beside another share than 0.02, 0.05, 0.1 and 0.2 are the counts of 0.05. Eight trainings that ended
 unclear are not in the table; five and four of them would be stopped.
