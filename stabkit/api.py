@@ -275,6 +275,8 @@ def read_log(
     from stabkit.options.log import read
 
     names = [files] if isinstance(files, str | Path) else files
+    if not isinstance(names, Sequence) or not all(isinstance(name, str | Path) for name in names):
+        raise UsageError(f"read_log takes a path or a list of paths, not {type(files).__name__}")
     given = {"classes": classes, "level": level, "tokens": tokens, "against": against, "stop": stop, "out": out}
     return read(commands.LogOptions([str(name) for name in names], **given))  # type: ignore[arg-type]
 

@@ -16,10 +16,12 @@ from stabkit.results.log import DRAWN, LogJudgement
 from stabkit.results.stop import LOOKS, Stop
 from stabkit.words import short
 
-COLUMNS = ("run", "kind", "x", "value")
+COLUMNS = ("run", "kind", "x", "value", "unit")
 LOSS, LEVEL, EDGE, SPIKE, RESTART = "loss", "level", "edge of the band", "spiked", "restarted"
 HUES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 DASHES = ("-", "--")
+HUGE = 1e100
+"""Beyond it nothing is drawn."""
 LONGER = 10
 """Times the shortest log, from which on steps stand on a logarithmic scale; under a band they do too."""
 
@@ -34,22 +36,22 @@ class LogPicture:
 
 def select(source: LogPicture) -> pd.DataFrame:
     """Means of each curve's parts; its level and band; its events at the loss after them."""
-    rows: list[tuple[str, str, float, float]] = []
+    rows: list[tuple[str, str, float, float, str]] = []
     for own, stop in zip(source.logs, source.stops, strict=True):
-        name, blocks = own.log.name, own.curve.means(DRAWN)
-        rows += [(name, LOSS, float(x), float(y)) for x, y in zip(blocks.steps, blocks.values, strict=True)]
+        name, unit, blocks = own.log.name, own.log.unit, own.curve.means(DRAWN)
+        rows += [(name, LOSS, float(x), float(y), unit) for x, y in zip(blocks.steps, blocks.values, strict=True)]
         if own.level is not None:
             ends = (float(blocks.steps.min()), float(blocks.steps.max())) if len(blocks) else ()
-            rows += [(name, LEVEL, x, own.level) for x in ends]
-        rows += [(name, one.kind, one.step, one.after) for one in own.events if one.kind != "sum"]
+            rows += [(name, LEVEL, x, own.level, unit) for x in ends]
+        rows += [(name, one.kind, one.step, one.after, unit) for one in own.events if one.kind != "sum"]
         if stop is not None and stop.looks:
-            rows += [(name, EDGE, float(x), float(y)) for x, y in zip(LOOKS, stop.edge, strict=True)]
+            rows += [(name, EDGE, float(x), float(y), unit) for x, y in zip(LOOKS, stop.edge, strict=True)]
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
 def draw(frame: pd.DataFrame) -> Figure | None:
     """None without a number."""
-    finite = frame[np.isfinite(frame["value"])]
+    finite = frame[np.isfinite(frame["value"].astype(float)) & (frame["value"].astype(float).abs() < HUGE)]
     losses = finite[finite["kind"] == LOSS]
     if losses.empty:
         return None
@@ -60,9 +62,11 @@ def draw(frame: pd.DataFrame) -> Figure | None:
         for i, (name, rows) in enumerate(finite.groupby("run", sort=False)):
             ink = HUES[i % len(HUES)]
             curve = rows[rows["kind"] == LOSS]
+            if curve.empty:
+                continue
             dash = DASHES[i // len(HUES) % 2]
             (line,) = axes.plot(curve["x"], curve["value"], dash, color=ink, linewidth=1.5)
-            style.mark(line, "", str(name), x="update")
+            style.mark(line, "", str(name), x=str(rows["unit"].iloc[0]))
             ends.append((float(curve["value"].iloc[-1]), str(name), ink, ""))
             edge = rows[rows["kind"] == EDGE]
             axes.plot(edge["x"], edge["value"], ":", color=ink, linewidth=1.2)
@@ -79,7 +83,7 @@ def draw(frame: pd.DataFrame) -> Figure | None:
         lengths = losses.groupby("run")["x"].max()
         if lengths.max() > LONGER * lengths.min() > 0 or (finite["kind"] == EDGE).any():
             style.log_axis(axes, "x", max(1.0, float(losses["x"].min())), float(lengths.max()))
-        axes.set_xlabel("update")
+        axes.set_xlabel(" or ".join(dict.fromkeys(losses["unit"])))
         axes.set_ylabel("loss")
         label_ends(axes, [*ends, *((level, "level", style.INK, "") for level in levels)], 0.075)
         return figure
@@ -88,10 +92,10 @@ def draw(frame: pd.DataFrame) -> Figure | None:
 def alt(frame: pd.DataFrame) -> str:
     """Where each ends."""
     parts = [
-        f"{name} ends at {short(float(rows['value'].iloc[-1]), 3)} after {rows['x'].max():,.0f} updates"
+        f"{name} ends at {short(float(rows['value'].iloc[-1]), 3)} at {rows['unit'].iloc[0]} {rows['x'].max():,.0f}"
         for name, rows in frame[frame["kind"] == LOSS].groupby("run", sort=False)
     ]
-    return f"Loss against updates: {'; '.join(parts) or 'no number'}."
+    return f"Loss as it was logged: {'; '.join(parts) or 'no number'}."
 
 
 def title(source: LogPicture) -> str:
@@ -99,7 +103,7 @@ def title(source: LogPicture) -> str:
     if len(source.logs) > 1:
         return f"The losses of {len(source.logs)} logs"
     own = source.logs[0]
-    return f"Loss: {short(own.first, 3)} to {short(own.last, 3)} by update {own.updates:,.0f}, {own.word}"
+    return f"Loss: {short(own.first, 3)} to {short(own.last, 3)} by {own.log.unit} {own.updates:,.0f}, {own.word}"
 
 
 PICTURE: Picture[LogPicture] = Picture(

@@ -63,7 +63,7 @@ class LogResult(Answered):
             more = [] if self.other is None else [words.against(own, self.other, reached(own, self.other))]
             more += [] if stop is None else [words.stop(stop)]
             found.append(" ".join([words.answer(own), *(f"{one}." for one in more)]))
-        bound = words.bound(next((one for one in self.stops if one is not None), None))
+        bound = words.bound(next((one for one in self.stops if one is not None and one.looks), None))
         return [*found, bound] if bound else found
 
     @property

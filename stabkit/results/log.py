@@ -9,12 +9,13 @@
 
     spiked      an entry lies SPIKE spreads and a twentieth of the loss or more above the eleven before it
     restarted   steps go back, or the rate leaps while it decays; the curve is then that of what went on
-    sum         the first loss is a whole number M ≥ 2 of times ln V, or, of V that is not known, more than ANY_START
+    sum         the first loss is a whole number M ≥ 2 of times ln V, and the last no less than ln V; or it is far more
+                than a uniform guess costs. Scores that are too large at the start look alike
 
 The level is given, or counted from tokens; else ln V, the cost of a uniform guess between V classes, and of a
-vocabulary TEXT of it, where texts' frequencies lie; else ln k for a loss that never moved from it, k in USUAL. A spread
-is 1.48 times the median of |differences|/√2, which neither a trend nor a spike moves. The limits were chosen on
-trainings of the corpus below number 420 and on half of the public logs (docs/log.md).
+vocabulary TEXT of it, where texts' frequencies lie; else ln 2 for a loss that never moved from it. A spread is 1.48
+times the median of |differences|/√2, which neither a trend nor a spike moves. The limits were chosen on trainings of
+the corpus below number 420 and on the public logs that came before `fresh` (docs/log.md).
 """
 
 from __future__ import annotations
@@ -44,13 +45,14 @@ TEXT, VOCABULARY = (0.6, 0.86), 50
 """Of ln V: the level of frequencies of texts by characters, subwords and words (docs/log.md); V at least."""
 FRESH = 5.0
 """Nats: the first loss of a model that knows nothing, where its classes are not known."""
-SPIKE, LEAST_SPIKE, BACK = 8.0, 0.05, 11
+SPIKE, LEAST_SPIKE, BACK, CLEAR = 8.0, 0.05, 11, 5.0
 RATE_LEAPS, NEARLY, ANY_START = 3.0, 0.02, 12.7
 """Times the rate before; the loss below which 0 is no surprise; ln of 330,000, more than any vocabulary has."""
-WHOLE, TOO_MANY = (-0.04, 0.02), 16.5
+WHOLE, TOO_MANY = (-0.04, 0.02), 8.5
 """How far the first loss may lie from M·ln V, over it: fresh scores cost a little more, means of the first updates a
-little less; M beyond which every number is near a whole one."""
-USUAL = (2, 3, 4, 5, 6, 10, 100, 1000)
+little less; M beyond which many a number is near a whole one."""
+COIN = math.log(2)
+"""What a uniform guess between two classes costs."""
 BLOCKS, DRAWN, AT_ONCE = 30, 400, 1 << 16
 """Parts that a curve is judged by, and that are drawn of it; entries that are looked at together."""
 
@@ -101,8 +103,9 @@ class LogEvent:
     kind: EventKind
     step: float
     before: float
-    """The loss; of a sum ln V, NaN where V is not known."""
+    """The loss; of a sum what a uniform guess costs, NaN where V is not known."""
     after: float
+    """The loss; of a sum M, NaN where it is none of them."""
     ends: float | None = None
     """The step at which a spike was over, None where it never was; of a restart the last step before it."""
 
@@ -113,13 +116,17 @@ class LogJudgement:
 
     log: TrainingLog
     curve: Series
-    """Of the loss: finite, restarts joined."""
+    """Of the loss: restarts joined, what is no number left out."""
+    whole: Series
+    """The same with what is no number."""
     word: Word
     since: float | None = None
     """The step since when it is flat, or diverged."""
     first: float
     last: float
     """The mean of the last tenth."""
+    drop: float
+    """By how much the last tenth's mean lies below the first's, in their own spread."""
     spread: float
     """Of one entry."""
     level: float | None
@@ -129,6 +136,8 @@ class LogJudgement:
     """Whether the last third still falls."""
     lost: bool = False
     """Whether the loss is no number at the end, or exactly 0."""
+    rises: bool = False
+    """Whether the rate still rises at the end: in a warm-up a loss may lie flat."""
     events: tuple[LogEvent, ...] = ()
     lacks: tuple[str, ...] = ()
     """What was not there to look at: `gradient`, `rate`, `level`."""
@@ -138,12 +147,13 @@ class LogJudgement:
     @property
     def updates(self) -> float:
         """The last step."""
-        return float(self.log.loss.steps[-1])
+        return float(self.whole.steps.max())
 
     @property
     def moved(self) -> bool:
         """Whether the loss lies clearly below its first value."""
-        return self.first - self.last > max(FLAT * abs(self.first), 3 * self.spread)
+        far = self.first - self.last > FLAT * abs(self.first)
+        return far and (self.first - self.last > 3 * self.spread or self.drop > CLEAR)
 
 
 @np.errstate(all="ignore")
@@ -153,34 +163,35 @@ def judged(
     """What a log says; `level` in the loss's own unit, given or `counted` from tokens."""
     classes = classes or log.classes
     curve, events = _joined(log.loss)
-    lost = _lost(curve)
+    lost = _lost(curve, log.gradient)
     good = curve.at(np.isfinite(curve.values) & (np.arange(len(curve)) < (len(curve) if lost is None else lost)))
     values, spread = good.values, _spread(good.values)
     events += _leaps(log.rate, good, spread) + _spikes(good, spread)
     uniform, of = (math.log(classes) if classes else None), ("counted" if counted else "given")
-    first = float(values[0]) if len(values) else math.nan
-    times = _times(first, uniform)
-    if times > 1 and uniform is not None:
-        events.append(LogEvent("sum", float(good.steps[0]), uniform, times))
-    elif level is None and first > (ANY_START if uniform is None else TOO_MANY * uniform):
-        events.append(LogEvent("sum", float(good.steps[0]), math.nan, math.nan))
-        uniform = None  # of one batch, not of so many
-    if level is None and uniform is not None:
-        level, of = uniform * times, "classes"
+    first, few = (float(values[0]) if len(values) else math.nan), max(min(3, len(values)), len(values) // 10)
+    last = float(values[-few:].mean()) if len(values) else math.nan
+    times = _times(first, last, uniform)
+    if times != 1 and level is None:
+        events.append(LogEvent("sum", float(good.steps[0]), math.nan if uniform is None else uniform, times))
+    if level is None and uniform is not None and (times == times or last < uniform):
+        level, of = uniform * (times if times == times else 1.0), "classes"
     there = {"gradient": log.gradient, "rate": log.rate, "level": level}
     own = LogJudgement(
-        log=log, curve=good, word="learning", first=first, spread=spread, level=level,
-        level_of=of if level is not None else "",  # type: ignore[arg-type]
-        last=float(values[-max(min(3, len(values)), len(values) // 10) :].mean()) if len(values) else math.nan,
-        classes=classes, events=tuple(sorted(events, key=lambda one: one.step)),
+        log=log, curve=good, whole=curve, word="learning", first=first, last=last, spread=spread,
+        drop=float(values[:few].mean() - last) / max(spread * math.sqrt(2 / few), 1e-12) if few else 0.0,
+        level=level, level_of=of if level is not None else "", classes=classes,  # type: ignore[arg-type]
+        events=tuple(sorted(events, key=lambda one: one.step)),
         lacks=tuple(name for name, value in there.items() if value is None), vanished=_vanished(log.gradient),
     )  # fmt: skip
     if lost is not None:
         return replace(own, word="diverged", since=float(curve.steps[lost]), lost=True)
-    few = len(values) < FEW and not (len(values) >= FEW / 2 and (np.diff(values) < 0).all())
-    if few or (log.unit == "update" and good.steps[-1] - good.steps[0] < EARLY and len(values) < EARLY):
+    short = len(values) < FEW and not (len(values) >= FEW / 2 and (np.diff(values) < 0).all())
+    if short or (log.unit == "update" and good.steps[-1] - good.steps[0] < EARLY and len(values) < EARLY):
         return replace(own, word="not enough")
-    return _placed(own, good.means(BLOCKS), spread / math.sqrt(max(1.0, len(values) / BLOCKS)))
+    placed = _placed(own, good.means(BLOCKS), spread / math.sqrt(max(1.0, len(values) / BLOCKS)))
+    if placed.word in ("slow", "at the level of frequencies") and _rises(log.rate):
+        return replace(own, word="not enough", rises=True)
+    return placed
 
 
 def _placed(own: LogJudgement, blocks: Series, noise: float) -> LogJudgement:
@@ -188,14 +199,13 @@ def _placed(own: LogJudgement, blocks: Series, noise: float) -> LogJudgement:
     means, lowest = blocks.values, int(blocks.values.argmin())
     best, top = float(means[lowest]), max(own.first, own.level or -math.inf)
     risen = best + max(RISEN[0] * abs(best), RISEN[1] * abs(own.first), 8 * noise)
-    if own.last > 3 * top > 0 or bool((means[-max(2, len(means) // 10) :] > risen).all()):
+    if own.last > 3 * top > 0 or own.first > NEARLY and bool((means[-max(2, len(means) // 10) :] > risen).all()):
         beyond = np.flatnonzero(means[lowest:] > min(risen, 3 * top)) + lowest
         return replace(own, word="diverged", since=float(blocks.steps[int(beyond[0]) if len(beyond) else 0]))
     since, fall = _flat_since(blocks, own.last, noise)
     own = replace(own, falls=fall > 0, since=None if fall > 0 else since)
     if own.level is None and not own.moved:
-        near = [k for k in USUAL if abs(own.last / math.log(k) - 1) < FLAT / 2]
-        own = replace(own, level=math.log(near[0]), level_of="usual", classes=near[0]) if near else own
+        own = replace(own, level=COIN, level_of="usual") if abs(own.last / COIN - 1) < FLAT / 2 else own
     level = own.level
     if level is not None and level > 0 and (own.log.unit != "update" or own.updates >= (LATE if own.moved else EARLY)):
         near_by = AT if own.level_of in ("given", "counted") else UNIFORM_AT
@@ -217,11 +227,14 @@ def _placed(own: LogJudgement, blocks: Series, noise: float) -> LogJudgement:
 
 def reached(own: LogJudgement, other: LogJudgement) -> tuple[float, float] | None:
     """(the step at which a log first was as low as at its end, the one at which the other was), or, of one that is
-    lower than the other ever was, of the other's end; None where the other began lower."""
+    lower than the other ever was, of the other's lowest; None where it is not yet as low as the other began, or they
+    count otherwise."""
     mine, theirs = own.curve.means(DRAWN), other.curve.means(DRAWN)
-    target = max(own.last, other.last)
+    if own.log.unit != other.log.unit or not len(mine) or not len(theirs) or not own.last < theirs.values[0]:
+        return None
+    target = max(own.last, float(theirs.values.min()))
     before, at = np.flatnonzero(theirs.values <= target), np.flatnonzero(mine.values <= target)
-    return (float(mine.steps[at[0]]), float(theirs.steps[before[0]])) if len(at) and len(before) and before[0] else None
+    return (float(mine.steps[at[0]]), float(theirs.steps[before[0]])) if len(at) else None
 
 
 def _flat_since(blocks: Series, last: float, noise: float) -> tuple[float, float]:
@@ -241,19 +254,24 @@ def _joined(loss: Series) -> tuple[Series, list[LogEvent]]:
     of several processes in turn are sorted; steps that are counted anew in each epoch follow one another."""
     steps, values = loss.steps, loss.values
     back = np.flatnonzero(np.diff(steps) < 0) + 1
-    if len(back) > 0.2 * len(steps):
-        return loss.at(np.argsort(steps, kind="stable")), []
     begins = steps[np.concatenate([[0], back])]
     if len(back) and np.ptp(begins) <= 0.02 * steps.max() + 1 and _goes_on(values, back):
         spacing = np.diff(steps)
         spacing = np.where(spacing < 0, np.median(spacing[spacing > 0]) if (spacing > 0).any() else 1.0, spacing)
-        return Series(np.concatenate([steps[:1], steps[0] + np.cumsum(spacing)]), values), []
+        anew = Series(np.concatenate([steps[:1], steps[0] + np.cumsum(spacing)]), values)
+        return anew, [] if len(back) > 1 else [_restart(loss, int(back[0]))]
+    if len(back) > 0.2 * len(steps):
+        return loss.at(np.argsort(steps, kind="stable")), []
     kept, events = np.ones(len(steps), bool), list[LogEvent]()
     for at in back:
         kept[:at] &= steps[:at] < steps[at]
-        before = float(np.mean(values[max(0, at - 3) : at]))
-        events.append(LogEvent("restarted", float(steps[at]), before, float(values[at]), float(steps[at - 1])))
+        events.append(_restart(loss, int(at)))
     return loss.at(kept), events
+
+
+def _restart(loss: Series, at: int) -> LogEvent:
+    before = float(np.mean(loss.values[max(0, at - 3) : at]))
+    return LogEvent("restarted", float(loss.steps[at]), before, float(loss.values[at]), float(loss.steps[at - 1]))
 
 
 def _goes_on(values: Array, back: Any) -> bool:
@@ -262,13 +280,15 @@ def _goes_on(values: Array, back: Any) -> bool:
     return all(values[at] < values[at - 1] + limit + 0.2 * (values[0] - values[at - 1]) for at in back)
 
 
-def _lost(curve: Series) -> int | None:
-    """The entry from which on the loss is no number, or is exactly 0 as trainers log one that is none."""
-    bad = ~np.isfinite(curve.values)
-    zero = curve.values == 0
+def _lost(curve: Series, gradient: Series | None) -> int | None:
+    """The entry from which on the loss is no number, or is exactly 0 as trainers log one that is none: at once, or with
+    a gradient that is no number. A loss that is learnt to the last digit is 0 too."""
+    bad, zero = ~np.isfinite(curve.values), curve.values == 0
     if len(bad) > 2 and zero[-1] and zero[-2]:
         there = curve.values[~zero & ~bad]
-        if not len(there) or np.median(there[-5:]) > NEARLY:  # a loss that is learnt to the last digit is 0 too
+        if gradient is not None:
+            bad |= zero & (not np.isfinite(gradient.values[-2:]).any())
+        elif not len(there) or there[-1] > NEARLY:
             bad |= zero
     good = np.flatnonzero(~bad)
     begins = int(good[-1]) + 1 if len(good) else 0
@@ -281,10 +301,14 @@ def _spread(values: Array) -> float:
     return float(1.4826 * np.median(np.abs(np.diff(values))) / math.sqrt(2)) if len(values) > 1 else 0.0
 
 
-def _times(first: float, uniform: float | None) -> float:
-    """Over how many a loss is a sum, by its first value; 1 for one that is not."""
-    ratio = first / uniform if uniform and math.isfinite(first) else 1.0
-    return float(round(ratio)) if 1.5 < ratio < TOO_MANY and WHOLE[0] < ratio / round(ratio) - 1 < WHOLE[1] else 1.0
+def _times(first: float, last: float, uniform: float | None) -> float:
+    """Over how many a loss is a sum, by its first value; 1 for one that is not, NaN where that may be."""
+    if not first > (ANY_START if uniform is None else 1.5 * uniform):
+        return 1.0
+    ratio = first / uniform if uniform is not None else math.inf
+    if ratio < TOO_MANY and uniform is not None and WHOLE[0] < ratio / round(ratio) - 1 < WHOLE[1]:
+        return float(round(ratio)) if last >= uniform else math.nan
+    return math.nan if ratio > TOO_MANY else 1.0
 
 
 def _spikes(curve: Series, spread: float) -> list[LogEvent]:
@@ -322,6 +346,12 @@ def _leaps(rate: Series | None, curve: Series, spread: float) -> list[LogEvent]:
             ends = float(rate.steps[i - 1])
             found.append(LogEvent("restarted", float(rate.steps[i]), float(near.mean()), float(after.mean()), ends))
     return found[:3]
+
+
+def _rises(rate: Series | None) -> bool:
+    if rate is None or len(rate) < 4:
+        return False
+    return bool(rate.values[-1] >= np.nanmax(rate.values) and rate.values[-1] > 1.2 * rate.values[len(rate) // 2])
 
 
 def _vanished(gradient: Series | None) -> float | None:

@@ -8,16 +8,19 @@
 The limit is the k-th lowest score of these trainings, each ranked among the others, k the largest number with
 P(Binomial(n, α) < k) ≤ 0.1: then the share of trainings drawn like them that lies below is at most α with a confidence
 of 0.9 (conformal prediction; Vovk 2012, arXiv 1209.2673, Proposition 2b, there of a split). A training is stopped at
-the first look with a lower rank: there its loss lies above the band that is drawn. `level` is the loss of who knows
-frequencies alone, or, of the key `guessed`, ln V or the first loss where that is lower. `stop.json` is made by
-`python -m studies.own log` from cases below 420, and judged on the others (docs/log.md).
+the first look with a lower rank: there its loss lies above the band that is drawn. Of the key `level` the level is the
+loss of who knows frequencies alone, of `uniform` ln V. `stop.json` is made by `python -m studies.own log` from cases
+below 420, and judged on the others by `judge` itself (docs/log.md).
+
+The trainings counted had means of ten updates, a warm-up of at most WARMUP and weights drawn anew. Of a log that is not
+like them nothing is said: `Stop.why`.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
@@ -28,11 +31,11 @@ from stabkit.results.forecast.logistic import Array
 from stabkit.results.own.guess import TRAINED
 
 LOOKS = tuple(range(50, 350, 50))
-KEYS = ("level", "guessed")
-SMALLEST, LARGEST = 0.02, 0.2
-UNSURE = 0.1
-WARMUP = 50
-"""Updates at most that a rate rose in the trainings counted, but for a few of 200."""
+SHARES = (0.02, 0.05, 0.1, 0.2)
+"""The α that were judged."""
+UNSURE, WARMUP, FIRST, HIGH = 0.1, 200, 10, 1.5
+"""One less the confidence; updates that a rate rose at most; the update by which the first loss is to be logged; times
+a uniform guess that it may be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,15 +86,16 @@ class Stop:
     """What the bound says of one training."""
 
     alpha: float
-    step: int | None
-    """The look at which it is stopped; None where it goes on."""
-    looks: int
-    """Looks that there were losses for; 0 where none is like those counted."""
-    why: str
-    counted: tuple[int, int]
-    """(held-out trainings that train and are stopped, of so many)."""
     level: float
-    edge: Array
+    step: int | None = None
+    """The look at which it is stopped; None where it goes on."""
+    looks: int = 0
+    """Looks that there were losses for."""
+    why: str = ""
+    """Why nothing is said of it; "" where something is."""
+    counted: tuple[int, int] = (0, 0)
+    """(held-out trainings that train and are stopped, of so many)."""
+    edge: Array = field(default_factory=lambda: np.full(len(LOOKS), math.nan))
     """(looks,): the loss above which it is stopped at each of LOOKS."""
 
 
@@ -110,47 +114,65 @@ def _band(own: dict[str, object]) -> Band:
 
 
 def check(name: str, alpha: float) -> float:
-    """α; raises UsageError for one that so few trainings cannot hold."""
-    if not SMALLEST <= alpha <= LARGEST:
-        raise UsageError(
-            f"{name} is the share of good trainings that may be stopped, {SMALLEST} to {LARGEST}, not {alpha:g}"
-        )
+    """α; raises UsageError for one that was not judged."""
+    if alpha not in SHARES:
+        shares = ", ".join(f"{share:g}" for share in SHARES)
+        raise UsageError(f"{name} is the share of good trainings that may be stopped, one of {shares}, not {alpha:g}")
     return alpha
 
 
 def at_looks(steps: Array, losses: Array) -> Array:
-    """(looks,): the mean loss of the twenty updates before each; NaN where none was logged, ∞ of one that is none."""
+    """(looks,): the mean loss of the twenty updates before each, ∞ of one that is none; NaN where fewer than two
+    entries stand there: a mean over more updates lies higher."""
     found = np.full(len(LOOKS), math.nan)
     for i, look in enumerate(LOOKS):
         own = losses[(steps > look - 20) & (steps <= look)]
-        if len(own):
+        if len(own) > 1:
             found[i] = own.mean() if np.isfinite(own).all() else math.inf
     return found
 
 
-def stopped(steps: Array, losses: Array, level: float, key: str, alpha: float) -> Stop:
-    """The first look at which a training is to be stopped; its losses by update."""
-    band, found = bands()[key], at_looks(steps, losses)
-    limit, at = band.limit(alpha), None
-    for i, loss in enumerate(found):
-        if not math.isnan(loss) and band.rank(i, 1 - loss / level) < limit:
-            at = LOOKS[i]
-            break
-    counted = band.judged.get(f"{alpha:g}", band.judged["0.05"])
+def judge(
+    steps: Array,
+    losses: Array,
+    alpha: float,
+    *,
+    level: float | None = None,
+    uniform: float | None = None,
+    rises: float = 0.0,
+    band: Band | None = None,
+) -> Stop:
+    """Whether a training is to be stopped, by its losses at updates from 1 on. Its `level` is known, or a `uniform`
+    guess costs that; its rate rises until the update `rises`. `band`: another than the package's."""
+    key, own = ("level", level) if level is not None else ("uniform", uniform)
+    found = at_looks(steps, losses)
+    why = "it needs --classes, --level or --tokens" if own is None else _unlike(steps, losses, level, uniform, rises)
     looks = int((~np.isnan(found)).sum())
-    why = "" if looks else "no loss was logged between updates 1 and 300, where the bound looks"
-    return Stop(alpha, at, looks, why, counted[:2], level, level * (1 - band.ways(alpha)))
+    if not why and not looks:
+        why = "it looks at the means of twenty updates up to update 300, and there are no two losses in any"
+    if why or own is None:
+        return Stop(alpha, math.nan if own is None else own, why=why)
+    by = band or bands()[key]
+    limit = by.limit(alpha)
+    with np.errstate(all="ignore"):
+        out = (look for i, look in enumerate(LOOKS) if found[i] == found[i] and by.rank(i, 1 - found[i] / own) < limit)
+        step, edge = next(out, None), own * (1 - by.ways(alpha))
+    counted = by.judged.get(f"{alpha:g}", (0, 0))
+    return Stop(alpha, own, step, looks, "", (counted[0], counted[1]), edge)
 
 
-def guessed(steps: Array, losses: Array, first: float, uniform: float | None, alpha: float) -> Stop:
-    """The same of a training whose level is not known, by its first loss and what a uniform guess costs. Nothing is
-    said without the latter, nor of weights that were trained before: no such training was counted."""
-    why = "" if uniform is not None else "it needs --classes, --level or --tokens"
-    if uniform is not None and first < TRAINED * uniform:
-        why = f"weights that were trained before begin far below a uniform guess ({first:.3g} of {uniform:.3g})"
-    if why or uniform is None:
-        return Stop(alpha, None, 0, why, (0, 0), first, np.full(len(LOOKS), math.nan))
-    return stopped(steps, losses, min(first, uniform), "guessed", alpha)
+def _unlike(steps: Array, losses: Array, level: float | None, uniform: float | None, rises: float) -> str:
+    """What sets a training apart from those counted; "" for nothing."""
+    if rises > WARMUP:
+        return f"its rate rises until update {rises:,.0f}, and of those counted to {WARMUP} at most"
+    early = losses[(steps <= FIRST) & np.isfinite(losses)]
+    if level is None and uniform is not None and not len(early):
+        return f"its first loss stands after update {FIRST}: whether the weights were trained before is not known"
+    if level is None and uniform is not None and early.mean() < TRAINED * uniform:
+        return f"it begins at {early.mean():.3g}, far below a uniform guess ({uniform:.3g}), as trained weights do"
+    if level is None and uniform is not None and early.mean() > HIGH * uniform:
+        return f"it begins at {early.mean():.3g}, far above a uniform guess ({uniform:.3g})"
+    return ""
 
 
 class StopLosses:
@@ -168,5 +190,5 @@ class StopLosses:
         self._losses.append(loss)
         if not any(before < look <= step for look in LOOKS):
             return None
-        found = guessed(np.array(self._steps, float), np.array(self._losses), self._losses[0], uniform, self.alpha)
+        found = judge(np.array(self._steps, float), np.array(self._losses), self.alpha, uniform=uniform)
         return found if found.step is not None else None

@@ -1,214 +1,108 @@
 """The log of a training that another program wrote: its curves, found by content and not by a file's ending.
 
-    document   JSON: transformers' `trainer_state.json`, a list of entries, a list for each name (Keras' history)
-    objects    a JSON object, or Python's dict as a trainer prints it, in each line
-    table      a row an entry, by comma, tab, semicolon or bar, or in HTML; the long forms of MLflow (metric, value,
-               step) and TensorBoard (Wall time, Step, Value) too
-    metric     MLflow's own files: time, value and step of one metric in each line; two columns without names
-    printed    `iter 2920: loss 3.9883`, `step:  10  loss:  8.1`, `| lm loss: 1.2E+01 |`: a name, then its number
-    events     TensorBoard's event files, read by the package tensorboard
-    watch      the folder of a watch of stabkit
-
-A text is read once, line by line. A value is a name with a number, at the step of its line or of the last line that had
-one; of a log without steps at its epoch, or its place. Of each name 32 bytes a value are held.
+texts      of many forms: `log_text.py`
+events     TensorBoard's event files, read by the package tensorboard
+watch      the folder of a watch of stabkit
 """
 
 from __future__ import annotations
 
-import csv
-import json
-import math
 import re
-from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
-from itertools import chain, islice, pairwise
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, Literal
 
 import numpy as np
 
 from stabkit.errors import UsageError, require
-from stabkit.results.log import Series, TrainingLog, Unit
+from stabkit.results.log import Series, TrainingLog
+from stabkit.storage.log_text import METRIC_FORM, Values, read_text, spelt
 from stabkit.words import plain
 
-Quantity = Literal["step", "epoch", "loss", "held_out", "gradient", "rate", "classes"]
-Pairs = Iterable[tuple[str, float]]
-MOST_BYTES, MOST_DOCUMENT, MOST_LINE, MOST_VALUES = 2 << 30, 192 << 20, 1 << 20, 2_000_000
-"""Of a file, of a document that is read as a whole, of a line, of a quantity: what is beyond them is not read."""
-HEAD, MOST_NAMES = 200, 100_000
-"""Lines among which a table's names are looked for; characters of them."""
-NAMES: Mapping[Quantity, tuple[str, ...]] = {
-    "step": ("step", "global_step", "iter", "iteration", "num_updates", "update", "updates", "it", "optimizer_step",
-             "current_steps", "training_iteration", "train_step", "n_iter", "steps", "iterations", "up", "s"),
-    "epoch": ("epoch",),
-    "loss": ("loss", "train_loss", "training_loss", "lm_loss", "loss_train", "loss_step", "train_loss_step", "trl",
-             "nll_loss", "mlm_loss", "loss_mean", "total_loss", "avg_loss", "train_loss_epoch", "xent", "cost",
-             "value"),
-    "held_out": ("val_loss", "eval_loss", "valid_loss", "validation_loss", "test_loss", "tel"),
-    "gradient": ("grad_norm", "gnorm", "gradient_norm", "norm", "grad", "total_norm"),
-    "rate": ("lr", "learning_rate"),
-    "classes": ("vocab_size", "n_vocab", "vocabulary_size", "num_labels", "num_classes"),
-}  # fmt: skip
-"""{quantity: names of it, by letters and digits alone, the more usual first}."""
-OTHERS: tuple[tuple[re.Pattern[str], Quantity | None], ...] = (
-    (re.compile(r"(^|_)(val|valid|validation|eval|test|dev|holdout)_.*loss|loss_(val|valid|eval|test)$"), "held_out"),
-    (re.compile(r"loss.*_(scale|scaler|min|max|std|var|best|ema|per|ratio|reg)|(aux|balance|final|kl|z)_.*loss"), None),
-    (re.compile(r"(^|_)loss(_|$)"), "loss"),
-    (re.compile(r"grad.*norm"), "gradient"),
-    (re.compile(r"^lr_|_lr$|learning_rate"), "rate"),
+MOST_BYTES = 2 << 30
+"""Of a file; a larger one is refused."""
+NO_LOSS = re.compile(
+    r"(?<![a-z])(acc|accuracy|f1|bleu|rouge|auc|reward|ppl|perplexity|precision|recall|wer|lr|rate|grad|norm|score|time)(?![a-z])"
 )
-"""Of names that are not among these, the first that fits."""
-NO_STEP = {"skipped", "total", "max", "nan", "warmup", "number", "every", "per", "save", "eval", "of", "each", "last"}
-"""What before `step` or `iterations` makes it a number of something else."""
-NUMBER = r"[-+]?(?:\d[\d,]*\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|[nN][aA][nN]|[iI]nf(?:inity)?)"
-PAIR = re.compile(
-    rf"(?:([A-Za-z]+)[ -])?([A-Za-z_][\w./-]*)['\"]?(?:\s*[:=]\s*|\s+)['\"]?({NUMBER})(?![\w.]*[A-Za-z_]\w)"
-)
-ESCAPES = re.compile(r"\x1b?\[[0-9;]+m|\x1b\[[0-9;]*[A-Za-z]")
-TRIPLE = re.compile(rf"(\d+) (train|val) ({NUMBER})\s*")
-EVALUATION = re.compile(r"(?i)(?<![\w/.])(eval|evaluation|valid|validation|val)(?![\w/.])")
-METRIC, BARE = re.compile(r"\d{13} \S+ \d+\s*"), re.compile(rf"\s*{NUMBER}\s+{NUMBER}\s*")
-
-
-def spelt(name: str) -> str:
-    """`train/loss` and `Train Loss` as `train_loss`; of `run-3 - train/loss`, as W&B exports it, what stands last."""
-    return re.sub(r"[^a-z0-9]+", "_", name.rpartition(" - ")[2].lower()).strip("_")
-
-
-@lru_cache(4096)
-def quantity(name: str) -> tuple[Quantity, int] | None:
-    """(what a name is of, its place among the names of that); None of what is not read."""
-    name = spelt(name)
-    for own, names in NAMES.items():
-        if name in names:
-            return own, names.index(name)
-    kind = next((kind for pattern, kind in OTHERS if pattern.search(name)), None)
-    return None if kind is None else (kind, len(name) + 100)
-
-
-def number(text: Any) -> float | None:
-    """A number as logs have it, `1,234` and `NaN` too; None of what is none."""
-    if isinstance(text, bool) or text is None:
-        return None
-    try:
-        return float(text if isinstance(text, (int, float)) else str(text).strip(" '\"\t").replace(",", ""))
-    except (ValueError, OverflowError):
-        return None
-
-
-class Values:
-    """What was read so far: of each name its values in their order, each with its step, its epoch and its entry."""
-
-    def __init__(self) -> None:
-        self.entries = 0
-        self.last = {"step": math.nan, "epoch": math.nan}
-        self.named: dict[str, tuple[array[float], ...]] = {}
-
-    def entry(self, pairs: Pairs) -> None:
-        """Of a line, or an object."""
-        found = [(*known, name, value) for name, value in pairs if (known := quantity(name)) is not None]
-        for place in ("step", "epoch"):
-            at = [(rank, value) for kind, rank, _, value in found if kind == place and math.isfinite(value)]
-            self.last[place] = min(at)[1] if at else self.last[place]
-        self.entries += any(kind == "loss" for kind, *_ in found)
-        for kind, _, name, value in found:
-            columns = self.named.setdefault(name, tuple(array("d") for _ in range(4)))
-            if kind not in self.last and len(columns[0]) < MOST_VALUES:
-                for column, own in zip(
-                    columns, (self.last["step"], self.last["epoch"], self.entries, value), strict=True
-                ):
-                    column.append(own)
-
-    def logs(self, name: str, form: str) -> list[TrainingLog]:
-        """One for each run: columns `run - train/loss` are several."""
-        runs = dict.fromkeys(one.rpartition(" - ")[0] for one in self.named if (quantity(one) or "-")[0] == "loss")
-        return [self._log(f"{name}: {plain(run)}" if len(runs) > 1 else name, form, run) for run in runs]
-
-    def _log(self, name: str, form: str, run: str) -> TrainingLog:
-        best: dict[Quantity, str] = {}
-        for kind in NAMES:
-            own = [one for one in self.named if quantity(one) is not None and quantity(one)[0] == kind  # type: ignore[index]
-                   and one.rpartition(" - ")[0] in (run, "")]  # fmt: skip
-            if own:  # that of the most values: a mean over an epoch, or another loss, has fewer
-                best[kind] = min(own, key=lambda one: (-len(self.named[one][0]), quantity(one)[1]))  # type: ignore[index]
-        steps, epochs, entries, values = (np.array(own) for own in self.named[best["loss"]])
-        unit: Unit = "update"
-        if not np.isfinite(steps).any() or (len(steps) > 3 and np.ptp(steps) == 0):
-            unit = "epoch" if len(epochs) > 1 and (np.diff(epochs) > 0).all() else "entry"
-        at = {"update": 0, "epoch": 1, "entry": 2}[unit]
-        rest = {
-            kind: Series(np.array(self.named[best[kind]][at]), np.array(self.named[best[kind]][3]))
-            for kind in ("held_out", "gradient", "rate")
-            if kind in best
-        }
-        classes = self.named[best["classes"]][3] if "classes" in best else array("d")
-        first = np.where(np.isfinite(steps), steps, 0.0)
-        notes = (f"only the first {MOST_VALUES:,} losses were read",) if len(values) == MOST_VALUES else ()
-        return TrainingLog(
-            name=name, form=form, column=plain(best["loss"]), unit=unit, notes=notes,
-            loss=Series((first, epochs, entries)[at], values),
-            held_out=rest.get("held_out"), gradient=rest.get("gradient"), rate=rest.get("rate"),
-            classes=int(classes[-1]) if len(classes) and 2 <= classes[-1] < 1e9 else None,
-        )  # fmt: skip
+"""What names a metric that is no loss, where a file has a value without a name."""
 
 
 def read(path: Path) -> list[TrainingLog]:
-    """The trainings of a file, or of a folder's first file that looks like a log; raises UsageError for what is none,
-    or cannot be read."""
-    name = plain(str(path))
+    """The trainings of a file, or of a folder's first file that is a log; raises UsageError for what is none, or cannot
+    be read."""
     try:
-        if path.is_dir():
-            return _of_folder(path)
-        size = path.stat().st_size
-        if not path.is_file():
-            raise UsageError(f"{name}: a log is a file or a folder, and this is neither")
-        if size > MOST_BYTES:
-            most = f"at most {MOST_BYTES / 1e9:.1f} are read"
-            raise UsageError(f"{name} has {size / 1e9:.1f} GB, and {most}: give the part with the losses")
-        with path.open("rb") as file:
-            head = file.read(1 << 16)
-        if not head.strip(b" \r\n\t\0"):
-            raise UsageError(f"{name} is empty; a log needs entries of steps and losses")
-        values = Values()
-        if b"brain.Event" in head[:64]:
-            form = _events(path, values)
-        elif (text := head.replace(b"\0", b"").decode("utf-8", "replace")).count("\ufffd") > len(text) / 50 + 1:
-            raise UsageError(f"{name}: neither a text nor TensorBoard's events; export it as CSV")
-        else:
-            form = _text(path, text, size, values)
-    except OSError as error:
-        raise UsageError(f"{name}: cannot be read: {error.strerror}") from error
-    usual = path.stem in ("trainer_state", "metrics", "log", "train", "history", "train_log", "trainer_log")
-    found = values.logs(plain(f"{path.resolve().parent.name}/{path.name}" if usual else path.name), form)
-    if not found:
-        raise UsageError(
-            f"{name}: no losses in it ({form}); it needs a name like loss, train/loss or train_loss with numbers"
-        )
-    return found
+        if (watch := _watched(path)) is not None:
+            return [watch]
+        return _of_folder(path) if path.is_dir() else _of_file(path)
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        raise UsageError(f"{plain(str(path))}: cannot be read: {why}") from error
+
+
+def files(path: Path) -> list[Path]:
+    """What a folder has that may be a log, the likelier first; of a file itself."""
+    if not path.is_dir():
+        return [path]
+    found = dict[Path, float]()
+    for pattern in [below + own for own in FOLDER for below in ("", "checkpoint-*/", "*/")]:
+        there = {one: one.stat().st_mtime for one in path.glob(pattern) if one.is_file()}
+        found |= {one: there[one] for one in sorted(there, key=lambda one: (-there[one], one.name)) if one not in found}
+    return [*found]
 
 
 FOLDER = ("trainer_state.json", "metrics.csv", "*tfevents*", "*history*.jsonl", "*.jsonl", "*.csv", "*.log", "*.txt")
 
 
 def _of_folder(path: Path) -> list[TrainingLog]:
+    for one in files(path):
+        with suppress(UsageError):
+            return _of_file(one)
+    raise UsageError(f"{plain(str(path))}: no log in this folder; name the file")
+
+
+def _of_file(path: Path) -> list[TrainingLog]:
+    name, size = plain(str(path)), path.stat().st_size
+    if not path.is_file():
+        raise UsageError(f"{name}: a log is a file or a folder, and this is neither")
+    if size > MOST_BYTES:
+        most = f"at most {MOST_BYTES / 1e9:.1f} are read"
+        raise UsageError(f"{name} has {size / 1e9:.1f} GB, and {most}: give the part with the losses")
+    with path.open("rb") as file:
+        head = file.read(1 << 16)
+    if not head.strip(b" \r\n\t\0"):
+        raise UsageError(f"{name} is empty; a log needs entries of steps and losses")
+    values = Values()
+    if b"brain.Event" in head[:64]:
+        form = _events(path, values)
+    elif (text := head.replace(b"\0", b"").decode("utf-8", "replace")).count("\ufffd") > len(text) / 50 + 1:
+        raise UsageError(f"{name}: neither a text nor TensorBoard's events; export it as CSV")
+    else:
+        form = read_text(path, text, size, values)
+    usual = path.stem in ("trainer_state", "metrics", "log", "train", "history", "train_log", "trainer_log")
+    found = values.logs(plain(f"{path.resolve().parent.name}/{path.name}" if usual else path.name), form)
+    unnamed = form == METRIC_FORM or all(spelt(log.column) == "value" for log in found)
+    if not found or (unnamed and NO_LOSS.search(path.name.lower())):
+        raise UsageError(
+            f"{name}: no losses in it ({form}); it needs a name like loss, train/loss or train_loss with numbers"
+        )
+    return found
+
+
+def _watched(path: Path) -> TrainingLog | None:
+    """Of the folder of a watch of stabkit; None of what is none."""
     from stabkit.storage.watched import WatchShelf
 
-    if path.parent.name == "own":
-        watch = WatchShelf(path.parent.parent).load(path.name)
-        table, gradient = watch.records.get("loss"), watch.records.get("gradient")
-        if table is None:
-            raise UsageError(f"{plain(path.name)}: this watch was given no loss; call watch.loss(loss) in the loop")
-        norms = None if gradient is None else np.sqrt(np.nansum(gradient.values**2, axis=1))
-        return [TrainingLog(
-            name=watch.name, form="a watch of stabkit", column="train", unit="update",
-            loss=Series(table.steps.astype(float), table.at("train")),
-            gradient=None if gradient is None or norms is None else Series(gradient.steps.astype(float), norms),
-        )]  # fmt: skip
-    for pattern in [below + own for own in FOLDER for below in ("", "checkpoint-*/", "*/")]:
-        if there := sorted(path.glob(pattern), key=lambda one: (one.stat().st_mtime, one.name)):
-            return read(there[-1])
-    raise UsageError(f"{plain(str(path))}: no log in this folder; name the file")
+    if not path.is_dir() or path.parent.name != "own" or path.name not in WatchShelf(path.parent.parent).ids():
+        return None
+    watch = WatchShelf(path.parent.parent).load(path.name)
+    table, gradient = watch.records.get("loss"), watch.records.get("gradient")
+    if table is None:
+        raise UsageError(f"{plain(path.name)}: this watch was given no loss; call watch.loss(loss) in the loop")
+    norms = None if gradient is None else np.sqrt(np.nansum(gradient.values**2, axis=1))
+    return TrainingLog(
+        name=watch.name, form="a watch of stabkit", column="train", unit="update",
+        loss=Series(table.steps.astype(float), table.at("train")),
+        gradient=None if gradient is None or norms is None else Series(gradient.steps.astype(float), norms),
+    )  # fmt: skip
 
 
 def _events(path: Path, values: Values) -> str:
@@ -222,144 +116,3 @@ def _events(path: Path, values: Values) -> str:
             if made.size == 1 and made.dtype.kind == "f":
                 values.entry((("step", event.step), (one.tag, float(made.reshape(-1)[0]))))
     return "TensorBoard's events"
-
-
-def _text(path: Path, head: str, size: int, values: Values) -> str:
-    """Its form."""
-    if head.lstrip("\ufeff \t\r\n")[:1] in "{[" and size <= MOST_DOCUMENT:
-        try:
-            with path.open(encoding="utf-8", errors="replace") as file:
-                return _document(json.load(file), values)
-        except (ValueError, RecursionError):
-            pass  # a truncated document, or an object in each line
-    lines = _lines(path)
-    if "<td" in head and size <= MOST_DOCUMENT:
-        lines = iter(
-            re.sub(r"<[^>]*>", "", re.sub(r"</t[hd]>\s*", "\t", "".join(lines).replace("</tr>", "\n"))).splitlines()
-        )
-    first = list(islice(lines, HEAD))
-    whole = chain(first, lines)
-    if len(first) > 1 and all(METRIC.fullmatch(line) for line in first[:20]):
-        for line in whole:
-            _, value, step = (*line.split(), "", "")[:3]
-            values.entry(_numbers({"step": step, "loss": value}).items())
-        return "MLflow's file of one metric"
-    if len(first) > 1 and all(BARE.fullmatch(line) for line in first):
-        named = ("step", "loss") if _rises([line.split()[0] for line in first]) else ("loss", "step")
-        for line in whole:
-            values.entry(_numbers(dict(zip(named, line.split(), strict=False))).items())
-        return "two columns without names"
-    if (table := _header(first)) is not None:
-        at, mark, names = table
-        _rows(csv.reader(islice(whole, at + 1, None), delimiter=mark), names, values)
-        return "a table"
-    objects = 0
-    for line in whole:
-        pairs = _object(line[line.index("{") :]) if "{" in line else None
-        objects += pairs is not None
-        values.entry(_printed(line) if pairs is None else pairs)
-    return "an object in each line" if objects > values.entries / 2 else "printed lines"
-
-
-def _rises(texts: Sequence[str]) -> bool:
-    """Whether these are whole numbers that rise: steps."""
-    values = [float(text.replace(",", "")) for text in texts]
-    return all(a < b and a == round(a) for a, b in pairwise(values))
-
-
-def _lines(path: Path) -> Iterator[str]:
-    """Its lines without escapes; a bar that a terminal draws over itself is many."""
-    with path.open(encoding="utf-8", errors="replace") as file:
-        while line := file.readline(MOST_LINE):
-            yield (ESCAPES.sub("", line) if "[" in line else line).replace("\0", "")
-
-
-def _numbers(given: Mapping[str, Any], before: str = "", deep: int = 0) -> dict[str, float]:
-    """{name: number} of an object, of what it holds too; of one that names what its value is of, under that name."""
-    found: dict[str, float] = {}
-    for name, value in given.items():
-        if isinstance(value, Mapping) and deep < 4:
-            found |= _numbers(value, f"{before}{name}/", deep + 1)
-        elif (own := number(value)) is not None:
-            found[f"{before}{name}"] = own
-    named = next(
-        (own for name, own in given.items() if spelt(name) in ("key", "metric", "tag") and isinstance(own, str)), ""
-    )
-    value = next((name for name in found if spelt(name) == "value"), "")
-    if named and value:
-        found[named] = found.pop(value)
-    return found
-
-
-def _document(given: Any, values: Values) -> str:
-    form = "a JSON document"
-    if isinstance(given, Mapping):
-        values.entry(pair for pair in _numbers(given).items() if (quantity(pair[0]) or "-")[0] == "classes")
-        if isinstance(given.get("log_history"), list):
-            given, form = given["log_history"], "transformers' trainer_state.json"
-        else:
-            lists = [(name, own) for name, own in given.items() if isinstance(own, list) and own]
-            entries = [own for _, own in lists if isinstance(own[0], Mapping)]
-            longest = max((len(own) for _, own in lists), default=0)
-            columns = [(name, own) for name, own in lists if len(own) == longest]
-            rows = zip(*(own for _, own in columns), strict=True)
-            names = [name for name, _ in columns]
-            given = max(entries, key=len) if entries else [dict(zip(names, row, strict=True)) for row in rows]
-    for one in given if isinstance(given, list) else ():
-        if isinstance(one, Mapping):
-            values.entry(_numbers(one).items())
-        elif isinstance(one, list) and 2 <= len(one) <= 3:
-            values.entry(_numbers(dict(zip(("step", "loss", "val_loss"), one, strict=False))).items())
-    return form
-
-
-def _object(text: str) -> Pairs | None:
-    """Of an object, or of Python's dict, at the beginning of a text; None of what is neither."""
-    try:
-        given, _ = json.JSONDecoder().raw_decode(text)
-    except (ValueError, RecursionError):
-        return _printed(text.partition("}")[0]) if re.match(r"\{\s*'", text) else None
-    return _numbers(given).items() if isinstance(given, Mapping) else None
-
-
-def _printed(text: str) -> Iterator[tuple[str, float]]:
-    """Names and the numbers that follow them."""
-    if triple := TRIPLE.fullmatch(text):
-        yield from (("step", float(triple[1])), (f"{triple[2]}_loss", float(triple[3])))
-    held_out = EVALUATION.search(text)
-    for found in PAIR.finditer(text):
-        before, name, value = (one or "" for one in found.groups())
-        own = number(value.rstrip(".,"))
-        if held_out is not None and held_out.end() <= found.start() and (quantity(name) or "-")[0] == "loss":
-            before, name = "eval", "loss"
-        if own is not None and before and quantity(f"{before} {name}") is not None:
-            yield f"{before} {name}", own
-        elif own is not None and not (before.lower() in NO_STEP and (quantity(name) or "-")[0] == "step"):
-            yield name, own
-
-
-def _header(first: Sequence[str]) -> tuple[int, str, list[str]] | None:
-    """(the line of a table's names, what separates them, the names); None of a text without one."""
-    for at, line in enumerate(first[:-1]):
-        for mark in ",\t;|" if len(line) < MOST_NAMES else "":
-            names = [cell.strip() for cell in next(csv.reader([line], delimiter=mark), [])]
-            if len(names) < 2 or any(number(name) is not None for name in names) or any(_printed(line)):
-                continue
-            known = {(quantity(name) or "-")[0] for name in names} | {spelt(name) for name in names}
-            rows = list(csv.reader(first[at + 1 : at + 6], delimiter=mark))
-            if known & {"loss", "metric", "key"} and any(len(row) == len(names) for row in rows):
-                return at, mark, names
-    return None
-
-
-def _rows(rows: Iterator[list[str]], names: list[str], values: Values) -> None:
-    """Each row an entry."""
-    read = [(i, name) for i, name in enumerate(names) if quantity(name) or spelt(name) in ("key", "metric", "tag")]
-    while True:
-        try:
-            row = next(rows, None)
-        except csv.Error:
-            continue
-        if row is None:
-            return
-        values.entry(_numbers({name: row[i].strip() for i, name in read if i < len(row)}).items())

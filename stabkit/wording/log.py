@@ -8,7 +8,8 @@ from stabkit.results.log import TEXT, LogEvent, LogJudgement
 from stabkit.results.stop import Stop
 from stabkit.words import listed, plain, short
 
-HEADS = ("says", "first loss", "last loss", "level", "updates", "on the way")
+HEADS = ("says", "first loss", "last loss", "level", "to", "on the way")
+UNITS = {"update": "updates", "epoch": "epochs", "entry": "entries"}
 LACKS = {
     "gradient": "no gradient norm: vanishing was not looked at (`stabkit.watch` records it in the loop)",
     "rate": "no learning rate: restarts of its schedule were not looked at",
@@ -36,7 +37,10 @@ def sentences(own: LogJudgement) -> list[str]:
     spikes = [one for one in own.events if one.kind == "spiked"]
     largest = max(spikes, key=lambda one: one.after - one.before, default=None)
     shown = [one for one in own.events if one.kind != "spiked" or one is largest]
+    none = len(own.whole) - len(own.curve)
     parts = [stands[:1].upper() + stands[1:], _level(own), *(event(one, own.log.unit) for one in shown)]
+    if none and not own.lost:
+        parts.append(f"{none} of {len(own.whole)} entries are no number")
     if own.vanished is not None:
         parts.append(
             f"The gradient's norm is below a thousandth of what it was since {own.log.unit} {at(own.vanished)}"
@@ -48,6 +52,8 @@ def _stands(own: LogJudgement) -> str:
     first, last, unit = value(own.first), value(own.last), own.log.unit
     by = f"by {unit} {at(own.updates)}"
     match own.word:
+        case "not enough" if own.rises:
+            return f"the loss is {last} {by}, and its rate still rises: it is too early to say"
         case "not enough":
             return f"{len(own.curve)} entr{'ies' if len(own.curve) != 1 else 'y'} {by} are too few to say"
         case "diverged" if own.lost:
@@ -77,6 +83,7 @@ def _level(own: LogJudgement) -> str:
             "classes cost {} to {} of it; `--tokens FILE` counts them".format(*TEXT),
             "counted": f"Knowing only how often each token occurs costs {level}",
             "given": f"The level that was given is {level}",
+            "usual": f"A uniform guess between two classes costs {level}",
         }.get(own.level_of, f"A uniform guess between {classes} classes costs {level}")
     if own.level_of == "classes" and (not own.moved or own.last > own.level):
         return f"A uniform guess between {classes} classes costs {level}"
@@ -93,18 +100,22 @@ def event(one: LogEvent, unit: str) -> str:
         case "restarted":
             back = f"steps go back from {at(one.ends)}" if (one.ends or 0) >= one.step else "the rate leaps up again"
             return f"It restarted at {step}: {back}, the loss went from {before} to {after}"
-    many = f"{one.after:.0f}"
+    many, start = f"{one.after:.0f}", "or scores that are too large at the start"
     if one.after == one.after:
-        return f"Its first value is {many} times ln of the classes ({before}): the loss is a sum over {many}"
-    what = "a sum over tokens or batches, or a start gone wrong"
-    return f"Its first value is more than a uniform guess among any vocabulary costs: if it is a cross-entropy, {what}"
+        return f"Its first value is {many} times ln of the classes ({before}): a sum over {many}, {start}"
+    sums = "a sum over tokens or batches"
+    return f"If it is a cross-entropy, its first value is far above a uniform guess: {sums}, {start}"
 
 
 def on_the_way(own: LogJudgement) -> str:
     """The same as far as a cell holds it."""
-    return listed(
-        *(f"a sum over {value(e.after)}" if e.kind == "sum" else f"{e.kind} {at(e.step)}" for e in own.events)
-    ) or "–"  # fmt: skip
+    return listed(*(_short(one) for one in own.events)) or "–"
+
+
+def _short(one: LogEvent) -> str:
+    if one.kind != "sum":
+        return f"{one.kind} {at(one.step)}"
+    return f"a sum over {one.after:.0f}?" if one.after == one.after else "a high start"
 
 
 def lacks(all_of: Sequence[LogJudgement]) -> list[str]:
@@ -115,14 +126,24 @@ def lacks(all_of: Sequence[LogJudgement]) -> list[str]:
 def row(own: LogJudgement) -> tuple[str, ...]:
     """Of a table: its name, and what HEADS name."""
     level = "–" if own.level is None else value(own.level)
-    return plain(own.log.name), own.word, value(own.first), value(own.last), level, at(own.updates), on_the_way(own)
+    return (
+        plain(own.log.name),
+        own.word,
+        value(own.first),
+        value(own.last),
+        level,
+        f"{own.log.unit} {at(own.updates)}",
+        on_the_way(own),
+    )
 
 
 def against(own: LogJudgement, other: LogJudgement, reached: tuple[float, float] | None) -> str:
     """`reaches at update 900 what healthy.csv had at 300`"""
     name = plain(other.log.name)
     if reached is None:
-        return f"It has reached nothing yet that {name} had not at its first entry"
+        if own.log.unit != other.log.unit:
+            return f"It counts {UNITS[own.log.unit]}, and {name} {UNITS[other.log.unit]}: they are not compared"
+        return f"It is not yet below what {name} began with"
     mine, theirs = reached
     return f"At {own.log.unit} {at(mine)} it reaches what {name} had at {at(theirs)}"
 
@@ -142,8 +163,8 @@ def bound(found: Stop | None) -> str:
         return ""
     wrong, n = found.counted
     return (
-        f"The band holds {1 - found.alpha:.0%} of trainings that train, over all looks; of {n} held-out ones {wrong} "
-        "left it. That is of trainings drawn like stabkit's, within 300 updates."
+        f"The band is to hold {1 - found.alpha:.0%} of trainings that train, over all looks; of {n} held-out ones "
+        f"{wrong} left it. That is of trainings drawn like stabkit's, from scratch, within 300 updates."
     )
 
 

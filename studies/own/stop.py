@@ -2,14 +2,15 @@
 
     python -m studies.own log [--check]     stabkit/results/stop.json, docs/log.md
 
-Regressions have no level and are left out; a case that lost a number lies above every band from there on.
+Regressions have no level and are left out; a case that lost a number lies above every band from there on. All are
+judged by the package's own rule, those that it says nothing of are counted apart.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -24,11 +25,8 @@ from stabkit.storage.folder import write_file
 from studies.own.corpus import CorpusRow
 
 JSON = Path(stop.__file__).with_suffix(".json")
-LEVELS: Mapping[str, Callable[[CorpusRow], float]] = {
-    "level": lambda row: row.level,
-    "guessed": lambda row: min(row.losses[0], math.log(row.case.shape.words)),
-}
-ALPHAS = (0.02, 0.05, 0.1, 0.2)
+KEYS = {"level": "known", "uniform": "ln V"}
+"""{key: what a level is of}."""
 TAIL = 0.25
 """The share of ranks and scores that is kept: no limit lies beyond."""
 
@@ -39,21 +37,28 @@ def usable(rows: Sequence[CorpusRow]) -> list[CorpusRow]:
 
 
 def curve(row: CorpusRow) -> tuple[Array, Array]:
-    """(steps, losses) of the means of ten updates that a row has; ∞ after a number was lost."""
+    """(steps, losses): a mean of ten updates that a row has stands at two of them; ∞ after a number was lost."""
     losses = np.array(row.losses)
     least = max(len(losses), stop.LOOKS[-1] // 10)
     ended = math.inf if row.ends == "diverged" and not np.isfinite(losses[-1]) else math.nan
-    losses = np.concatenate([losses, np.full(least - len(losses), ended)])
-    return 10.0 * np.arange(1, least + 1, dtype=np.float64), losses.astype(np.float64)
+    losses = np.concatenate([losses, np.full(least - len(losses), ended)]).repeat(2)
+    steps = 5.0 * np.arange(1, 2 * least + 1, dtype=np.float64)
+    there = ~np.isnan(losses)
+    return steps[there], losses[there].astype(np.float64)
+
+
+def level_of(row: CorpusRow, key: str) -> float:
+    """Of a key."""
+    return row.level if key == "level" else math.log(row.case.shape.words)
 
 
 def counted(rows: Sequence[CorpusRow]) -> dict[str, Any]:
     """What the package reads."""
-    train = [row for row in usable(rows) if row.ends == "trains"]
-    chosen = [row for row in train if not row.case.judge]
+    chosen = [row for row in usable(rows) if row.ends == "trains" and not row.case.judge]
     body: dict[str, Any] = {}
-    for key, level in LEVELS.items():
-        ways = np.array([1 - stop.at_looks(*curve(row)) / level(row) for row in chosen])
+    for key in KEYS:
+        like = [row for row in chosen if not at(row, key, 0.05, EMPTY).why]
+        ways = np.array([1 - stop.at_looks(*curve(row)) / level_of(row, key) for row in like])
         band = banded(ways)
         body[key] = {
             "count": band.count,
@@ -61,7 +66,7 @@ def counted(rows: Sequence[CorpusRow]) -> dict[str, Any]:
             "scores": band.scores.tolist(),
             "lowest": band.lowest.tolist(),
         }
-        body[key]["judged"] = {f"{alpha:g}": judged(rows, band, level, alpha) for alpha in ALPHAS}
+        body[key]["judged"] = {f"{alpha:g}": judged(rows, key, alpha, band) for alpha in stop.SHARES}
     return body
 
 
@@ -85,25 +90,34 @@ def _four(values: Array) -> Array:
     return np.array([float(f"{value:.4g}") for value in values.ravel()]).reshape(values.shape)
 
 
-def judged(rows: Sequence[CorpusRow], band: stop.Band, level: Callable[[CorpusRow], float], alpha: float) -> list[int]:
-    """[stopped, of those that train, found, of those that fail] of the cases that judge."""
-    own = [(row, at(row, band, level(row), alpha)) for row in usable(rows) if row.case.judge and row.clear]
-    good, bad = ([one for row, one in own if row.fails == fails] for fails in (False, True))
-    return [sum(one is not None for one in good), len(good), sum(one is not None for one in bad), len(bad)]
+EMPTY = stop.Band(np.zeros((len(stop.LOOKS), 1)), np.ones(len(stop.LOOKS)), 100, np.zeros(25), {})
+"""For whether anything is said of a case."""
 
 
-def at(row: CorpusRow, band: stop.Band, level: float, alpha: float) -> int | None:
-    """The look at which a case is stopped."""
-    ranks = (
-        (look, band.rank(i, 1 - loss / level))
-        for i, (look, loss) in enumerate(zip(stop.LOOKS, stop.at_looks(*curve(row)), strict=True))
-        if not math.isnan(loss)
-    )
-    return next((look for look, rank in ranks if rank < band.limit(alpha)), None)
+def at(row: CorpusRow, key: str, alpha: float, band: stop.Band | None = None) -> stop.Stop:
+    """What the package's own rule says of a case."""
+    level, uniform = (row.level, None) if key == "level" else (None, level_of(row, key))
+    return stop.judge(*curve(row), alpha, level=level, uniform=uniform, rises=row.case.warmup, band=band)
+
+
+def judged(rows: Sequence[CorpusRow], key: str, alpha: float, band: stop.Band) -> list[int]:
+    """[stopped, of those that train, found, of those that fail] of the cases that judge and that something is said
+    of."""
+    own = [(row, at(row, key, alpha, band)) for row in usable(rows) if row.case.judge and row.clear]
+    good, bad = ([one for row, one in own if row.fails == fails and not one.why] for fails in (False, True))
+    return [sum(one.step is not None for one in good), len(good), sum(one.step is not None for one in bad), len(bad)]
+
+
+def unclear(rows: Sequence[CorpusRow], alpha: float = 0.05) -> dict[str, tuple[int, int]]:
+    """{what the level is of: (stopped, of so many)} of the judging cases that ended neither well nor badly."""
+    left = [row for row in usable(rows) if row.case.judge and not row.clear]
+    return {
+        which: (sum(at(row, key, alpha).step is not None for row in left), len(left)) for key, which in KEYS.items()
+    }
 
 
 def table(rows: Sequence[CorpusRow], alpha: float = 0.05) -> list[str]:
-    """By group: good ones stopped with its interval, bad ones found, the share of updates saved."""
+    """By group: good ones stopped with its interval, bad ones found, the share of their updates saved."""
     groups: dict[str, Callable[[CorpusRow], bool]] = {
         "all": lambda row: True,
         "no warm-up": lambda row: row.case.warmup == 0,
@@ -113,30 +127,23 @@ def table(rows: Sequence[CorpusRow], alpha: float = 0.05) -> list[str]:
         "tied": lambda row: row.case.shape.tied,
         "not tied": lambda row: not row.case.shape.tied,
     }
-    heads = (
-        "trainings",
-        "level",
-        "stopped of those that train",
-        "found of those that fail",
-        "half by",
-        "updates saved",
-    )
+    heads = ("trainings", "level", "stopped of what trains", "found of what fails", "nothing said", "half by", "saved")
     lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     for name, inside in groups.items():
-        for key, level in LEVELS.items():
-            band = stop.bands()[key]
-            own = [row for row in usable(rows) if row.case.judge and row.clear and inside(row)]
-            ends = [(row, at(row, band, level(row), alpha)) for row in own]
-            good, bad = ([one for row, one in ends if row.fails == fails] for fails in (False, True))
+        for key, which in KEYS.items():
+            ends = [(row, at(row, key, alpha)) for row in usable(rows) if row.case.judge and row.clear and inside(row)]
+            like = [(row, one) for row, one in ends if not one.why]
+            good, bad = ([one.step for row, one in like if row.fails == fails] for fails in (False, True))
             wrong, right = [one for one in good if one is not None], [one for one in bad if one is not None]
             low, high = wilson(len(wrong) / max(len(good), 1), len(good)) if good else (0.0, 1.0)
-            updates = sum(row.updates for row, _ in ends if row.fails)
-            saved = sum(max(0, row.updates - one) for row, one in ends if row.fails and one is not None)
+            updates = sum(row.updates for row, _ in like if row.fails)
+            saved = sum(max(0, row.updates - one.step) for row, one in like if row.fails and one.step is not None)
             cells = (
                 name,
-                "known" if key == "level" else "ln V or the first loss",
+                which,
                 f"{len(wrong)} of {len(good)} ({100 * low:.1f} to {100 * high:.1f} %)",
                 f"{len(right)} of {len(bad)}",
+                str(len(ends) - len(like)),
                 f"{np.median(right):.0f}" if right else "–",
                 f"{100 * saved / max(updates, 1):.0f} %",
             )

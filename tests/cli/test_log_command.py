@@ -60,7 +60,8 @@ def test_a_dead_one_ends_with_7_where_it_is_asked_to_and_else_with_0(tmp_path, l
 @pytest.mark.parametrize(
     ("more", "why"),
     [
-        (("--stop", "0.5"), "--stop is the share"),
+        (("--stop", "0.15"), "one of 0.02, 0.05, 0.1, 0.2"),
+        (("--against", ""), "--against has an empty value"),
         (("--classes", "1"), "--classes"),
         (("--level", "0"), "--level"),
         (("--level", "3", "--tokens", "x"), "both say the level"),
@@ -73,11 +74,59 @@ def test_a_bad_option_is_refused_in_one_line(tmp_path, logs, more, why) -> None:
     assert done.returncode == 2 and why in done.stderr and len(done.stderr.strip().splitlines()) <= 3
 
 
-def test_the_same_log_twice_and_too_many_are_refused(tmp_path, logs) -> None:
-    with pytest.raises(UsageError, match="more than once"):
-        api.read_log([logs[0], logs[0]])
-    with pytest.raises(UsageError, match="1 to 12"):
-        api.read_log([])
+def test_logs_of_one_name_are_told_apart_and_the_same_one_is_read_once(tmp_path, logs) -> None:
+    for run in "ab":
+        (tmp_path / run).mkdir()
+        _csv(tmp_path / run / "loss.csv", [3.0, 2.0])
+    paths = [tmp_path / run / "loss.csv" for run in "ab"]
+    assert [own.log.name for own in api.read_log(paths).logs] == [str(path) for path in paths]
+    assert len(api.read_log([logs[0], logs[0]]).logs) == 1
+
+
+@pytest.mark.parametrize("files", [[], [""], 5, None, "a\0b"])
+def test_what_is_no_log_is_refused(files) -> None:
+    with pytest.raises(UsageError):
+        api.read_log(files)
+
+
+@pytest.mark.parametrize("values", [[math.nan] * 30, [0.0] * 30, [1e308] * 30])
+def test_a_log_without_a_number_has_a_page(tmp_path, values) -> None:
+    result = api.read_log(_csv(tmp_path / "none.csv", values), out=tmp_path)
+    assert result.page().is_file() and result.word in ("diverged", "slow")
+
+
+def _means(path, many, end=600):
+    """A healthy training's log of means over so many updates."""
+    steps = np.arange(1, end + 1)
+    losses = 4 + (math.log(V) - 4) * np.exp(-steps / 200)
+    return _csv(path, losses.reshape(-1, many).mean(axis=1), first=many)
+
+
+@pytest.mark.parametrize("many", [1, 10, 50, 100])
+def test_the_bound_says_nothing_of_means_over_many_updates(tmp_path, many) -> None:
+    (stop,) = api.read_log(_means(tmp_path / "a.csv", many), classes=V, stop=0.05).stops
+    assert stop is not None and stop.step is None and bool(stop.why) is (many > 10)
+
+
+def test_the_bound_says_nothing_of_epochs_warm_ups_trained_weights_or_a_wild_start(tmp_path) -> None:
+    flat = "".join(f"{i},{10.8},{i * 1e-6}\n" for i in range(1, 400))
+    for name, text, why in (
+        ("epochs", "epoch,loss\n" + "".join(f"{i},10.8\n" for i in range(1, 40)), "no updates"),
+        ("warm", "step,loss,lr\n" + flat, "rate rises"),
+        ("trained", "step,loss\n" + flat.replace("10.8", "2.4"), "trained weights"),
+        ("wild", "step,loss\n" + flat.replace("10.8", "130"), "far above"),
+    ):
+        (tmp_path / name).write_text(text.replace(",loss\n", ",loss,x\n") if name in ("trained", "wild") else text)
+        (stop,) = api.read_log(tmp_path / name, classes=V, stop=0.05).stops
+        assert stop is not None and stop.step is None and why in stop.why, name
+
+
+def test_the_bound_reads_what_went_on_after_a_restart(tmp_path) -> None:
+    lines = [f"step {i} loss nan\n" for i in range(1, 300)]
+    lines += [f"step {i} loss {4 + (math.log(V) - 4) * math.exp(-i / 200)}\n" for i in range(1, 600)]
+    (tmp_path / "two.log").write_text("".join(lines))
+    (stop,) = api.read_log(tmp_path / "two.log", classes=V, stop=0.05).stops
+    assert stop is not None and stop.step is None and stop.looks == 6
 
 
 @pytest.mark.parametrize("form", ["npy", "bin", "json", "text"])
@@ -139,5 +188,5 @@ def test_a_watch_that_may_stop_raises_where_the_training_is_dead_and_only_there(
             optimizer.step()
         watch.close()
         assert raised is stuck
-    with pytest.raises(UsageError, match="stop is the share"):
+    with pytest.raises(UsageError, match="one of 0.02"):
         api.watch(model, optimizer, stop=2.0)

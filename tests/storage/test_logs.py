@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stabkit.errors import UsageError
-from stabkit.storage.logs import number, read, spelt
+from stabkit.storage.log_text import number, spelt
+from stabkit.storage.logs import read
 
 STEPS, LOSSES = (10, 20, 30), (2.5, 2.25, 2.125)
 PAIRS = tuple(zip(STEPS, LOSSES, strict=True))
@@ -49,8 +50,6 @@ FORMS = {
         " iteration  {step}/  100 | elapsed time per iteration (ms): 4.9 | learning rate: 2.9E-04 | lm loss: {loss} "
         "| loss scale: 1.0 | grad norm: 2.0 | number of skipped iterations:   0 |\n"
     ),
-    "fairseq": _lines("epoch 001:  5 / 9 loss=9, nll_loss=9, num_updates=1\n").replace("loss=9", "ppl=9")
-    + _lines("| epoch 001 | loss {loss} | ppl 36 | num_updates {step} | lr 0.0002 | gnorm 1.2\n"),
     "llm.c": _lines("step   {step}/100 | loss {loss} (+nanz)| norm 1.23 (+nanz)| lr 3.00e-05 | 1,234 tok/s\n"),
     "TensorFlow": _lines("INFO:tensorflow:loss = {loss}, step = {step} (116.492 sec)\n"),
 }  # fmt: skip
@@ -70,6 +69,59 @@ def test_every_form_gives_the_same_curve(tmp_path, form) -> None:
         zip(log.loss.steps, log.loss.values, strict=True)
     )
     assert len(log.loss) == len(PAIRS)
+
+
+def test_fairseq_logs_bits(tmp_path) -> None:
+    log = _read(tmp_path, _lines("| epoch 001 | loss {loss} | ppl 36 | num_updates {step} | lr 0.0002 | gnorm 1.2\n"))[
+        0
+    ]
+    assert log.loss.values == pytest.approx(np.array(LOSSES) * math.log(2)) and "bits" in log.notes[0]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[test] step={step} loss=9.0\nstep={step} loss={loss}\n",
+        "Dev step {step}: loss 9.0\nTrain step {step}: loss {loss}\n",
+        '{{"step": {step}, "split": "eval", "loss": 9}}\n{{"step": {step}, "split": "train", "loss": {loss}}}\n',
+    ],
+)
+def test_what_is_of_an_evaluation_is_no_training(tmp_path, text) -> None:
+    log = _read(tmp_path, _lines(text))[0]
+    assert log.loss.values.tolist() == list(LOSSES) and log.held_out is not None
+    table = _read(tmp_path, "step,phase,loss\n" + _lines("{step},train,{loss}\n{step},val,9\n"))[0]
+    assert table.loss.values.tolist() == list(LOSSES)
+
+
+def test_runs_in_one_long_table_are_several_logs(tmp_path) -> None:
+    rows = "".join(f"{run},loss,{loss},{step}\n" for step, loss in PAIRS for run in "ab")
+    assert [len(log.loss) for log in _read(tmp_path, "run_id,key,value,step\n" + rows)] == [3, 3]
+
+
+def test_a_decimal_comma_is_read_and_thousands_are_too(tmp_path) -> None:
+    log = _read(tmp_path, "step;loss\n0;10,9\n50;10,5\n1,000;9,25\n")[0]
+    assert log.loss.values.tolist() == [10.9, 10.5, 9.25] and log.loss.steps.tolist() == [0, 50, 1000]
+
+
+def test_a_loss_that_is_null_is_no_number_unless_the_entry_is_of_another(tmp_path) -> None:
+    rows = '{"step": 1, "loss": 2.0}\n{"step": 2, "loss": null}\n{"step": 2, "loss": null, "val_loss": 3.0}\n'
+    values = _read(tmp_path, rows)[0].loss.values
+    assert len(values) == 2 and math.isnan(values[1])
+
+
+@pytest.mark.parametrize(("name", "lines"), [("tag-accuracy.csv", FORMS["TensorBoard's export"]),
+                                             ("accuracy", FORMS["MLflow's file"])])  # fmt: skip
+def test_an_accuracy_is_no_loss_although_its_file_names_it_alone(tmp_path, name, lines) -> None:
+    (tmp_path / name).write_text(lines)
+    with pytest.raises(UsageError, match="no losses"):
+        read(tmp_path / name)
+
+
+def test_losses_of_games_are_left_out_and_others_named(tmp_path) -> None:
+    with pytest.raises(UsageError, match="no losses"):
+        _read(tmp_path, "step,g_loss,d_loss\n1,2,3\n2,2,3\n")
+    (log,) = _read(tmp_path, "step,loss,lm_loss\n1,2,3\n2,2,3\n")
+    assert log.notes == ("its loss was read; there are lm_loss too",)
 
 
 def test_what_stands_beside_the_loss_is_read_too(tmp_path) -> None:
@@ -105,6 +157,8 @@ HOSTILE = {
     "binary": (bytes(range(128, 256)) * 600, "neither a text"),
     "no losses": (b"hello\nworld 3\n", "no losses"),
     "deep": (b"[" * 100_000, "no losses"),
+    "a row of numbers and no number": (b"-inf 3.2\nnan 3\n" + b"1 x\n", "no losses"),
+    "a cell of a megabyte": (b"step,loss\n1," + b"x" * 200_000 + b"\n", "no losses"),
     "an unclosed quote": (b'step,loss\n"1,2\n' + b"3,4\n" * 50, "no losses"),
 }
 
@@ -136,7 +190,9 @@ def test_a_line_without_end_and_leading_zeros_are_survived(tmp_path) -> None:
 def test_any_name_and_number_is_taken_or_left(name, value) -> None:
     assert set(spelt(name)) <= set("abcdefghijklmnopqrstuvwxyz0123456789_")
     own = number(repr(value))
-    assert own is not None and (own == value or np.isnan([own, value]).all())
+    beyond = abs(value) > 1e100
+    assert own is not None and (own == (math.copysign(math.inf, value) if beyond else value) or np.isnan(own))
+    assert np.isnan(own) == np.isnan(value)
     assert number(name) is None or isinstance(number(name), float)
 
 
@@ -157,3 +213,8 @@ def test_without_tensorboard_its_extra_is_named(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(UsageError, match=r"pip install '\.\[logs\]'"):
         _read(tmp_path, b'\x18\0\0\0\0\0\0\0\xa3\x7fK"\tbrain.Event:2')
+
+
+def test_a_line_of_letters_takes_no_longer_than_it_is_long(tmp_path) -> None:
+    text = "ACGT" * 200_000 + "\nstep 1 loss 2.0\n" + "a_" * 200_000 + "\n"
+    assert _read(tmp_path, text)[0].loss.values.tolist() == [2.0]

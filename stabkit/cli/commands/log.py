@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from stabkit.cli import console
 from stabkit.cli.command import Invocation
-from stabkit.cli.commands.train import again
-from stabkit.cli.signals import Signals
-from stabkit.errors import Unstable
+from stabkit.errors import Unstable, UsageError
 from stabkit.options.commands import LogOptions
 from stabkit.options.log import read
 from stabkit.report import log as report
 from stabkit.report.json_document import text
+from stabkit.storage.logs import files
 from stabkit.wording import log as words
 
 PAUSE = 2.0
@@ -23,14 +23,14 @@ PAUSE = 2.0
 def log(invocation: Invocation) -> None:
     """Read, show, write the page; raises Unstable where the bound says that one is to be stopped."""
     asked, json = LogOptions(**invocation.given), invocation.flag("json")
-    with Signals(again()):
-        result, begin = read(asked), time.monotonic()
-        show(result, json=json)
-        while invocation.flag("follow") and not result.stop:
-            before, took = _signature(asked), time.monotonic() - begin
-            while _signature(asked) == before:
-                time.sleep(max(PAUSE, took))
-            begin = time.monotonic()
+    result, begin = read(asked), time.monotonic()
+    show(result, json=json)
+    while invocation.flag("follow") and not result.stop:
+        before, took = _signature(asked), time.monotonic() - begin
+        while _signature(asked) == before:
+            time.sleep(max(PAUSE, took))
+        begin = time.monotonic()
+        with suppress(UsageError):  # it is just being written anew
             now = read(asked)
             if now.answers != result.answers:
                 show(now, json=json)
@@ -57,12 +57,11 @@ def show(result: report.LogResult, *, json: bool) -> None:
         console.say("next: stabkit probe package.module:function tells which link of the chain breaks")
 
 
-def _signature(asked: LogOptions) -> list[tuple[int, int]]:
+def _signature(asked: LogOptions) -> list[tuple[str, int, int]]:
+    """Of every file that is read: its size, and when it was written."""
     found = []
-    for name in asked.files:
-        try:
-            status = Path(name).stat()
-        except OSError:
-            continue
-        found.append((status.st_size, status.st_mtime_ns))
+    for path in [one for name in asked.files for one in files(Path(name))]:
+        with suppress(OSError):
+            status = path.stat()
+            found.append((str(path), status.st_size, status.st_mtime_ns))
     return found
