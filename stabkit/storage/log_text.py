@@ -62,7 +62,9 @@ OTHERS: tuple[tuple[re.Pattern[str], Quantity | None], ...] = (
 """Of names that are not among these, the first that fits."""
 NO_STEP = {"skipped", "total", "max", "nan", "warmup", "number", "every", "per", "save", "eval", "of", "each", "last"}
 """What before `step` or `iterations` makes it a number of something else."""
-NUMBER = r"[-+]?(?:\d[\d,]*\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|[nN][aA][nN]|[iI]nf(?:inity)?)"
+NUMBER = (
+    r"[-+]?(?:\d[\d,]*\.?\d*(?:[eE][-+]?\d+)?(?:[kKM](?!\w))?|\.\d+(?:[eE][-+]?\d+)?|[nN][aA][nN]|[iI]nf(?:inity)?)"
+)
 PAIR = re.compile(
     rf"(?<![A-Za-z])(?:([A-Za-z]{{1,30}})[ -])?([A-Za-z_][\w./-]{{0,60}})['\"]?"
     rf"(?:\s{{0,9}}[:=]\s{{0,9}}|\s{{1,9}})['\"]?({NUMBER})(?![\w.]{{0,30}}[A-Za-z_]\w)"
@@ -73,6 +75,7 @@ EVALUATION = re.compile(r"(?i)(?<![\w/.])(eval|evaluation|valid|validation|val|t
 PARTS, RUNS = ("phase", "split", "mode", "stage", "subset", "set"), ("run_id", "run", "run_name", "run_uuid")
 """Names of the part of the data that an entry is of, and of its run."""
 METRIC_FORM = "MLflow's file of one metric"
+THOUSAND = {"k": 1e3, "K": 1e3, "M": 1e6}
 THOUSANDS, HUGE = re.compile(r"[-+]?\d{1,3}(,\d{3})+(\.\d*)?"), 1e100
 METRIC, BARE = re.compile(r"\d{13} \S+ \d+\s*"), re.compile(rf"\s*{NUMBER}\s+{NUMBER}\s*")
 
@@ -95,14 +98,16 @@ def quantity(name: str) -> tuple[Quantity, int] | None:
 
 
 def number(text: Any) -> float | None:
-    """A number as logs have it, `1,234`, `10,9` and `NaN` too, ∞ of one beyond HUGE; None of what is none."""
+    """A number as logs have it, `1,234`, `10,9`, `1.2k` and `NaN` too, ∞ of one beyond HUGE; None of what is none."""
     if isinstance(text, bool) or text is None:
         return None
+    times = 1.0
     if isinstance(text, str):
         text = text.strip(" '\"\t")
+        text, times = (text[:-1], THOUSAND[text[-1]]) if text[-1:] in THOUSAND else (text, 1.0)
         text = text.replace(",", "") if THOUSANDS.fullmatch(text) else text.replace(",", ".", 1)
     try:
-        value = float(text)
+        value = float(text) * times
     except (TypeError, ValueError):
         return None
     except OverflowError:
@@ -128,9 +133,7 @@ class Values:
         for kind, _, name, value in found:
             columns = self.named.setdefault(name, tuple(array("d") for _ in range(4)))
             if kind not in self.last and len(columns[0]) < MOST_VALUES:
-                for column, own in zip(
-                    columns, (self.last["step"], self.last["epoch"], self.entries, value), strict=True
-                ):
+                for column, own in zip(columns, (*self.last.values(), self.entries, value), strict=True):
                     column.append(own)
 
     def logs(self, name: str, form: str) -> list[TrainingLog]:
@@ -239,11 +242,8 @@ def _numbers(given: Mapping[str, Any], before: str = "", deep: int = 0) -> dict[
         run = next((texts[name] for name in RUNS if name in texts), "")
         found[f"{run} - {named}" if run else named] = found.pop(value)
     held_out = any((quantity(name) or "-")[0] == "held_out" for name in found)
-    found |= (
-        {}
-        if held_out
-        else {n: math.nan for n, own in given.items() if own is None and (quantity(n) or "-")[0] == "loss"}
-    )
+    if not held_out:
+        found |= {n: math.nan for n, own in given.items() if own is None and (quantity(n) or "-")[0] == "loss"}
     if any(EVALUATION.fullmatch(texts[name].strip()) for name in PARTS if name in texts):
         found = {f"eval {name}" if (quantity(name) or "-")[0] == "loss" else name: own for name, own in found.items()}
     return found

@@ -58,9 +58,9 @@ def _stands(own: LogJudgement) -> str:
             return f"{len(own.curve)} entr{'ies' if len(own.curve) != 1 else 'y'} {by} are too few to say"
         case "diverged" if own.lost:
             zero = own.log.loss.values[-1] == 0
-            what = "exactly 0, as trainers log a loss that is no number," if zero else "no number"
             before = f"; it was {last} before" if len(own.curve) else ""
-            return f"the loss is {what} from {unit} {at(own.since)} on{before}"
+            why = ". Trainers log one that is no number as 0; if yours can reach 0, it is learnt" if zero else ""
+            return f"the loss is {'exactly 0' if zero else 'no number'} from {unit} {at(own.since)} on{before}{why}"
         case "diverged":
             low = value(float(own.curve.values.min()))
             return f"the loss is {last} {by} and was {low}: it went up from {unit} {at(own.since)} on and stayed"
@@ -98,7 +98,9 @@ def event(one: LogEvent, unit: str) -> str:
             over = "and was not back by the end" if one.ends is None else f"and was back by {unit} {at(one.ends)}"
             return f"It spiked at {step}: {after} from {before}, {over}"
         case "restarted":
-            back = f"steps go back from {at(one.ends)}" if (one.ends or 0) >= one.step else "the rate leaps up again"
+            ends = one.ends or 0.0
+            back = f"steps go back from {at(ends)}" if ends >= one.step else "the rate leaps up again"
+            back += " to the beginning, as of another run in one file" if one.step < 0.02 * ends else ""
             return f"It restarted at {step}: {back}, the loss went from {before} to {after}"
     many, start = f"{one.after:.0f}", "or scores that are too large at the start"
     if one.after == one.after:
@@ -125,16 +127,8 @@ def lacks(all_of: Sequence[LogJudgement]) -> list[str]:
 
 def row(own: LogJudgement) -> tuple[str, ...]:
     """Of a table: its name, and what HEADS name."""
-    level = "–" if own.level is None else value(own.level)
-    return (
-        plain(own.log.name),
-        own.word,
-        value(own.first),
-        value(own.last),
-        level,
-        f"{own.log.unit} {at(own.updates)}",
-        on_the_way(own),
-    )
+    level, by = "–" if own.level is None else value(own.level), f"{own.log.unit} {at(own.updates)}"
+    return plain(own.log.name), own.word, value(own.first), value(own.last), level, by, on_the_way(own)
 
 
 def against(own: LogJudgement, other: LogJudgement, reached: tuple[float, float] | None) -> str:

@@ -79,6 +79,8 @@ def test_a_restart_joins_what_went_on_and_processes_in_turn_are_none() -> None:
     assert not epochs.events and (np.diff(epochs.curve.steps) > 0).all()
     few = judged(log(FALLS[:60] + NOISE[:60], np.tile([0.0, 200.0, 400.0], 20)))
     assert not few.events and (np.diff(few.curve.steps) > 0).all()
+    two = judged(log(np.concatenate([FALLS, FALLS + 0.01]), np.tile(STEPS, 2)))
+    assert len(two.curve) == len(STEPS) and any("as of another run in one file" in one for one in words.sentences(two))
 
 
 def test_a_rate_that_leaps_with_the_loss_is_a_restart() -> None:
@@ -109,7 +111,7 @@ def test_a_loss_that_was_learnt_to_the_last_digit_is_no_lost_number() -> None:
     falls = [3.1, 1.9, 0.8, 0.21, 0.011, 0.0001, *[0.0] * 8]
     norms = Series(STEPS[:14], np.full(14, 0.1))
     assert (
-        judged(log(falls)).word == "learning" and judged(log([2.0] * 8 + [0.0] * 6, gradient=norms)).word != "diverged"
+        judged(log(falls)).word == "learning" != "diverged" != judged(log([2.0] * 8 + [0.0] * 6, gradient=norms)).word
     )
     lost = Series(STEPS[:14], np.array([1.0] * 8 + [math.nan] * 6))
     assert judged(log([2.0] * 8 + [0.0] * 6, gradient=lost)).word == "diverged"

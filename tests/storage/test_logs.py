@@ -65,10 +65,7 @@ def _read(tmp_path, content):
 def test_every_form_gives_the_same_curve(tmp_path, form) -> None:
     log = _read(tmp_path, FORMS[form])[0]
     assert log.unit == "update"
-    assert dict(zip(log.loss.steps, log.loss.values, strict=True)) | dict(PAIRS) == dict(
-        zip(log.loss.steps, log.loss.values, strict=True)
-    )
-    assert len(log.loss) == len(PAIRS)
+    assert dict(zip(log.loss.steps, log.loss.values, strict=True)) == dict(PAIRS) and len(log.loss) == len(PAIRS)
 
 
 def test_fairseq_logs_bits(tmp_path) -> None:
@@ -99,8 +96,8 @@ def test_runs_in_one_long_table_are_several_logs(tmp_path) -> None:
 
 
 def test_a_decimal_comma_is_read_and_thousands_are_too(tmp_path) -> None:
-    log = _read(tmp_path, "step;loss\n0;10,9\n50;10,5\n1,000;9,25\n")[0]
-    assert log.loss.values.tolist() == [10.9, 10.5, 9.25] and log.loss.steps.tolist() == [0, 50, 1000]
+    log = _read(tmp_path, "step;loss\n0;10,9\n50;10,5\n1,000;9,25\n1.5k;9,0\n")[0]
+    assert log.loss.values.tolist() == [10.9, 10.5, 9.25, 9.0] and log.loss.steps.tolist() == [0, 50, 1000, 1500]
 
 
 def test_a_loss_that_is_null_is_no_number_unless_the_entry_is_of_another(tmp_path) -> None:
