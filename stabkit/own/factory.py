@@ -8,6 +8,8 @@ import inspect
 import os
 import sys
 from collections.abc import Callable
+from importlib.machinery import PathFinder
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,9 +22,8 @@ def function(option: str, text: str) -> Callable[..., Any]:
 
     Modules are found where Python finds them, and in the current directory.
     """
-    module, (_, colon, name) = module_of(text), text.partition(":")
-    if not colon or not all(part.isidentifier() for part in module.split(".")) or not name.isidentifier():
-        raise UsageError(f"{option} is package.module:function or file.py:function in this folder, got {text!r}")
+    module, name = module_of(text), text.partition(":")[2]
+    spelt(option, text)
     if (here := os.getcwd()) not in sys.path:
         sys.path.insert(0, here)
     try:
@@ -31,7 +32,7 @@ def function(option: str, text: str) -> Callable[..., Any]:
         if error.name and not f"{module}.".startswith(f"{error.name}."):
             raise UsageError(f"{option}: {module} imports {error.name!r}, which is not installed") from error
         missing = f"no module {error.name!r}" if error.name else one_line(error)
-        raise UsageError(f"{option}: {missing}; looked on Python's path and in this folder") from error
+        raise UsageError(f"{option}: {missing}; {LOOKED}") from error
     except SystemExit as error:
         guard = 'put script code under if __name__ == "__main__"'
         raise UsageError(f"{option}: importing {module} ended with {one_line(error)}; {guard}") from error
@@ -44,6 +45,23 @@ def function(option: str, text: str) -> Callable[..., Any]:
     if not callable(attribute):
         raise UsageError(f"{option}: {text} is not a function")
     return cast("Callable[..., Any]", attribute)
+
+
+def spelt(option: str, text: str) -> None:
+    """Raises UsageError for a name that is none, or whose module or package is in no place: nothing is imported."""
+    module, (_, colon, name) = module_of(text), text.partition(":")
+    if not colon or not all(part.isidentifier() for part in module.split(".")) or not name.isidentifier():
+        raise UsageError(f"{option} is package.module:function or file.py:function in this folder, got {text!r}")
+    first = module.partition(".")[0]
+    try:
+        there = first in sys.modules or find_spec(first) or PathFinder.find_spec(first, [os.getcwd()])
+    except (ImportError, ValueError):  # a finder of another's: importing will tell
+        return
+    if not there:
+        raise UsageError(f"{option}: no module {first!r}; {LOOKED}")
+
+
+LOOKED = "looked on Python's path and in this folder"
 
 
 def module_of(text: str) -> str:

@@ -41,9 +41,10 @@ def test_the_help_of_a_command_fits_two_screens_and_ends_with_two_examples(words
 
 @pytest.mark.parametrize("name", [name for name in EXAMPLES if name in (*COMMANDS, "paper") and name != "probe"])
 def test_the_examples_of_what_trains_are_understood(name: str, tmp_path: Path) -> None:
+    (tmp_path / "package").mkdir()
     for example in EXAMPLES[name]:
         words = [word for word in shlex.split(example)[1:] if word != "--dry-run"]
-        done = stabkit(*words, "--dry-run", "--out", tmp_path / "none")
+        done = stabkit(*words, "--dry-run", "--out", tmp_path / "none", cwd=tmp_path)
         assert done.returncode == 0, done.stderr
 
 

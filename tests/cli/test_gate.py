@@ -131,6 +131,7 @@ def test_what_is_no_worse_is_said_with_both_numbers() -> None:
 )
 def test_a_baseline_that_cannot_be_compared_is_refused_before_anything_is_probed(given, said, tmp_path) -> None:
     (tmp_path / "depth.json").write_text(json.dumps(GIVEN.to_json()))
+    (tmp_path / "m.py").touch()
     done = stabkit("probe", "m:f", "--depths", "2,4", *given, cwd=tmp_path)
     assert done.returncode == 2 and said in done.stderr and not (tmp_path / "probes").exists()
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands import stabkit
+from tests.commands import process, stabkit
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 ROOT = Path(__file__).parents[2]
@@ -20,6 +20,13 @@ def probe(name, out, *more, depths="2,4,8", seeds="0", steps="2"):
     return stabkit(
         *("probe", f"{MODELS}:{name}", *given, "--seeds", seeds, "--steps", steps, "--out", out, *more), cwd=ROOT
     )
+
+
+@pytest.mark.parametrize("word", ["probe", "audit"])
+def test_a_module_that_is_nowhere_is_told_at_once_before_torch_is_imported(word):
+    done = process(word, "nowhere.py:gpt", env={"PYTHONPROFILEIMPORTTIME": "1"})
+    assert done.returncode == 2 and not done.stdout and " torch\n" not in done.stderr
+    assert "error: FACTORY: no module 'nowhere'; looked on" in done.stderr.splitlines()[-1]
 
 
 @pytest.mark.slow
