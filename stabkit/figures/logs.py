@@ -17,13 +17,15 @@ from stabkit.results.stop import LOOKS, Stop
 from stabkit.words import short
 
 COLUMNS = ("run", "kind", "x", "value", "unit")
-LOSS, LEVEL, EDGE, SPIKE, RESTART = "loss", "level", "edge of the band", "spiked", "restarted"
+LOSS, LEVEL, GUESS, EDGE = "loss", "level", "uniform guess", "edge of the band"
+MARKS = {"spiked": ("^", 7), "restarted": ("|", 26), "no number": ("x", 9)}
+"""{what happened: (its marker, points)}."""
 HUES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 DASHES = ("-", "--")
 HUGE = 1e100
 """Beyond it nothing is drawn."""
-LONGER = 10
-"""Times the shortest log, from which on steps stand on a logarithmic scale; under a band they do too."""
+LONGER, SINGLY = 10, 50
+"""Times the shortest log, from which on steps stand on a logarithmic scale, as under a band; entries drawn singly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +40,15 @@ def select(source: LogPicture) -> pd.DataFrame:
     """Means of each curve's parts; its level and band; its events at the loss after them."""
     rows: list[tuple[str, str, float, float, str]] = []
     for own, stop in zip(source.logs, source.stops, strict=True):
-        name, unit, blocks = own.log.name, own.log.unit, own.curve.means(DRAWN)
-        rows += [(name, LOSS, float(x), float(y), unit) for x, y in zip(blocks.steps, blocks.values, strict=True)]
-        if own.level is not None:
-            ends = (float(blocks.steps.min()), float(blocks.steps.max())) if len(blocks) else ()
-            rows += [(name, LEVEL, x, own.level, unit) for x in ends]
+        name, unit, curve = own.log.name, own.log.unit, own.curve
+        begin, blocks = curve.at(slice(0, SINGLY)), curve.at(slice(SINGLY, None)).means(DRAWN - SINGLY)
+        for part in (begin, blocks):
+            rows += [(name, LOSS, float(x), float(y), unit) for x, y in zip(part.steps, part.values, strict=True)]
+        if own.level is not None and len(curve):
+            kind = LEVEL if own.level_of in ("given", "counted") else GUESS
+            rows += [(name, kind, float(x), own.level, unit) for x in (curve.steps.min(), curve.steps.max())]
+        if own.lost and own.since is not None and len(curve):
+            rows.append((name, "no number", own.since, float(curve.values[-1]), unit))
         rows += [(name, one.kind, one.step, one.after, unit) for one in own.events if one.kind != "sum"]
         if stop is not None and stop.looks:
             rows += [(name, EDGE, float(x), float(y), unit) for x, y in zip(LOOKS, stop.edge, strict=True)]
@@ -70,10 +76,11 @@ def draw(frame: pd.DataFrame) -> Figure | None:
             ends.append((float(curve["value"].iloc[-1]), str(name), ink, ""))
             edge = rows[rows["kind"] == EDGE]
             axes.plot(edge["x"], edge["value"], ":", color=ink, linewidth=1.2)
-            for kind, marker in ((SPIKE, "^"), (RESTART, "|")):
+            for kind, (marker, size) in MARKS.items():
                 own = rows[rows["kind"] == kind]
-                axes.plot(own["x"], own["value"], marker, color=ink, markersize=7)
-            levels.update(dict.fromkeys(rows[rows["kind"] == LEVEL]["value"], str(name)))
+                axes.plot(own["x"], own["value"], marker, color=ink, markersize=size, markeredgewidth=1.5)
+            dashed = rows[rows["kind"].isin((LEVEL, GUESS))]
+            levels |= dict(zip(dashed["value"], dashed["kind"], strict=True))
         for level in levels:
             axes.axhline(level, color=style.INK, linewidth=0.9, linestyle="--", alpha=0.7)
         firsts = losses.groupby("run")["value"].first()
@@ -85,7 +92,7 @@ def draw(frame: pd.DataFrame) -> Figure | None:
             style.log_axis(axes, "x", max(1.0, float(losses["x"].min())), float(lengths.max()))
         axes.set_xlabel(" or ".join(dict.fromkeys(losses["unit"])))
         axes.set_ylabel("loss")
-        label_ends(axes, [*ends, *((level, "level", style.INK, "") for level in levels)], 0.075)
+        label_ends(axes, [*ends, *((level, kind, style.INK, "") for level, kind in levels.items())], 0.075)
         return figure
 
 
@@ -103,18 +110,23 @@ def title(source: LogPicture) -> str:
     if len(source.logs) > 1:
         return f"The losses of {len(source.logs)} logs"
     own = source.logs[0]
-    return f"Loss: {short(own.first, 3)} to {short(own.last, 3)} by {own.log.unit} {own.updates:,.0f}, {own.word}"
+    by = own.since if own.lost and own.since is not None else own.updates
+    return f"Loss: {short(own.first, 3)} to {short(own.last, 3)} by {own.log.unit} {by:,.0f}, {own.word}"
 
 
 PICTURE: Picture[LogPicture] = Picture(
     name="log_losses",
     short="Losses",
     caption=(
-        "The loss as it was logged; of a long log means of its parts. Dashed: its level. Dotted: the loss above which "
-        "--stop ends it. ▲ a spike, | a restart."
+        "The loss as it was logged; of a long log means of its parts. Dashed: its level, or a uniform guess. "
+        "Dotted: the loss above which --stop ends it. ▲ a spike, | a restart, × no number from here on."
     ),
-    see="a training that learns falls below the dashed line",
-    read=(Note("What diverges leaves the panel."),),
+    see="a curve that goes flat early has stopped learning",
+    read=(
+        Note("The level is what knowing only how often each answer occurs costs: the unigram entropy."),
+        Note("A text's level lies at 0.6 to 0.86 of the uniform guess."),
+        Note("What diverges leaves the panel."),
+    ),
     columns=COLUMNS,
     value="value",
     select=select,

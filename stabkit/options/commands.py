@@ -463,12 +463,12 @@ class LogOptions(Options):
 
     files: Annotated[list[str], Argument("Logs, or folders that hold one.", "FILES")] = field(kw_only=False)
     classes: Annotated[int | None, Option("Size of the vocabulary, or number of classes: ln of it.", ON, "N")] = None
-    level: Annotated[float | None, Option("The loss of who knows frequencies alone.", ON, "LOSS")] = None
+    level: Annotated[float | None, Option("Unigram entropy: what knowing frequencies alone costs.", ON, "LOSS")] = None
     tokens: Annotated[Folder, Option("Token ids that the level is counted from: .npy, .bin.", ON, "FILE")] = None
     against: Annotated[Folder, Option("The log of a training that went well.", ON, "FILE")] = None
-    stop: Annotated[float | None, Option("Exit with 7 where it is dead; of good ones this share.", LONG, "SHARE")] = (
-        None
-    )
+    stop: Annotated[
+        float | None, Option("Exit with 7 if it is dead; of good ones 0.02, 0.05, 0.1 or 0.2 too.", LONG, "SHARE")
+    ] = None
     out: Out = None
 
 

@@ -24,6 +24,8 @@ from stabkit.words import plain
 
 MOST_FILES, MOST_CLASSES = 12, 10_000_000
 LEAST_LEVEL = 1e-3
+OTHERS = (b"PK", b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"%PDF", b"\x1f\x8b", b"\x7fELF", b"BZh", b"PAR1", b"SQLite")
+"""How files begin that have zeros in them and no ids."""
 AT_ONCE = 1 << 22
 """Tokens that are counted at a time."""
 
@@ -50,8 +52,11 @@ def read(asked: LogOptions) -> LogResult:
     found = [(name, log) for name in dict.fromkeys(names) for log in logs.read(Path(name))]
     if len(found) > MOST_FILES:
         raise UsageError(f"FILES hold {len(found)} trainings; at most {MOST_FILES} are shown at once")
-    own = [log.name for _, log in found]
-    distinct = [log if own.count(log.name) == 1 else replace(log, name=plain(name)) for name, log in found]
+    own, of_file = [log.name for _, log in found], [name for name, _ in found]
+    distinct = [
+        log if own.count(log.name) == 1
+        else replace(log, name=plain(name) + f": {log.name}" * (of_file.count(name) > 1)) for name, log in found
+    ]  # fmt: skip
     other = of(logs.read(Path(ranges.folder("--against", asked.against)))[0]) if asked.against is not None else None
     if other is not None and other.log.name in own:
         other = replace(other, log=replace(other.log, name=f"{other.log.name} (against)"))
@@ -68,7 +73,13 @@ def read(asked: LogOptions) -> LogResult:
 
 
 def bound(own: LogJudgement, alpha: float) -> stop.Stop:
-    """Of a log: by its level where that is known, else by ln V."""
+    """Of a log: what the band says of it; where it says nothing, or that it goes on, a diverged one is stopped too."""
+    found = _band(own, alpha)
+    return replace(found, step=own.since, diverged=True) if own.word == "diverged" and found.step is None else found
+
+
+def _band(own: LogJudgement, alpha: float) -> stop.Stop:
+    """By its level where that is known, else by ln V."""
     if own.log.unit != "update":
         return stop.Stop(alpha, own.first, why="its log has no updates, and the bound looks at them")
     rate, known = own.log.rate, own.level_of in ("given", "counted")
@@ -96,7 +107,7 @@ def entropy(path: Path) -> float:
         elif all(c in b"0123456789 \r\n\t," for c in head):
             text = path.read_text(encoding="utf-8").replace(",", " ")
             counts = _counted(np.array(text.split(), dtype=np.int64), name)
-        elif head.startswith(b"PK") or b"\0" not in head:
+        elif head.startswith(OTHERS) or b"\0" not in head:
             raise UsageError(f"{name}: neither .npy nor .bin, nor whole numbers in a text, nor {{token: count}}")
         else:
             counts = _counted(_binary(path), name)

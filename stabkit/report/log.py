@@ -97,6 +97,19 @@ class LogResult(Answered):
         return path
 
 
+class StopJson(TypedDict):
+    """What `--stop` says of one log."""
+
+    step: float | None
+    """Where it stops it; null where it goes on."""
+    diverged: bool
+    looks: int
+    why: str
+    """Why the band says nothing."""
+    edge: list[float | None]
+    """The loss above which it stops it at updates 50, 100, … 300."""
+
+
 class LogJson(TypedDict):
     """One log."""
 
@@ -114,8 +127,8 @@ class LogJson(TypedDict):
     falls: bool
     events: tuple[LogEvent, ...]
     lacks: list[str]
-    stop: int | None
-    """The update at which the bound stops it; null where it goes on, or nothing was asked."""
+    stop: StopJson | None
+    """Null where nothing was asked."""
 
 
 class LogDocument(Document):
@@ -156,5 +169,13 @@ def _of(own: LogJudgement, stop: Stop | None) -> LogJson:
         "falls": own.falls,
         "events": own.events,
         "lacks": list(own.lacks),
-        "stop": None if stop is None else stop.step,
+        "stop": None
+        if stop is None
+        else {
+            "step": stop.step,
+            "diverged": stop.diverged,
+            "looks": stop.looks,
+            "why": stop.why,
+            "edge": [float(one) if np.isfinite(one) else None for one in stop.edge],
+        },
     }

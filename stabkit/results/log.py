@@ -125,6 +125,8 @@ class LogJudgement:
     first: float
     last: float
     """The mean of the last tenth."""
+    begin: float
+    """The mean of the first tenth."""
     drop: float
     """By how much the last tenth's mean lies below the first's, in their own spread."""
     spread: float
@@ -140,7 +142,7 @@ class LogJudgement:
     """Whether the rate still rises at the end: in a warm-up a loss may lie flat."""
     events: tuple[LogEvent, ...] = ()
     lacks: tuple[str, ...] = ()
-    """What was not there to look at: `gradient`, `rate`, `level`."""
+    """What was not there to look at: `gradient`, `rate`, `level`, the `shares` of few classes."""
     vanished: float | None = None
     """The step from which on the gradient's norm is below a thousandth of what it was."""
 
@@ -169,7 +171,7 @@ def judged(
     events += _leaps(log.rate, good, spread) + _spikes(good, spread)
     uniform, of = (math.log(classes) if classes else None), ("counted" if counted else "given")
     first, few = (float(values[0]) if len(values) else math.nan), max(min(3, len(values)), len(values) // 10)
-    last = float(values[-few:].mean()) if len(values) else math.nan
+    begin, last = (float(own.mean()) if len(own) else math.nan for own in (values[:few], values[-few:]))
     times = _times(first, last, uniform)
     if times != 1 and level is None:
         events.append(LogEvent("sum", float(good.steps[0]), math.nan if uniform is None else uniform, times))
@@ -178,7 +180,7 @@ def judged(
     there = {"gradient": log.gradient, "rate": log.rate, "level": level}
     own = LogJudgement(
         log=log, curve=good, whole=curve, word="learning", first=first, last=last, spread=spread,
-        drop=float(values[:few].mean() - last) / max(spread * math.sqrt(2 / few), 1e-12) if few else 0.0,
+        begin=begin, drop=(begin - last) / max(spread * math.sqrt(2 / few), 1e-12) if few else 0.0,
         level=level, level_of=of if level is not None else "", classes=classes,  # type: ignore[arg-type]
         events=tuple(sorted(events, key=lambda one: one.step)),
         lacks=tuple(name for name, value in there.items() if value is None), vanished=_vanished(log.gradient),
@@ -205,7 +207,8 @@ def _placed(own: LogJudgement, blocks: Series, noise: float) -> LogJudgement:
     since, fall = _flat_since(blocks, own.last, noise)
     own = replace(own, falls=fall > 0, since=None if fall > 0 else since)
     if own.level is None and not own.moved:
-        own = replace(own, level=COIN, level_of="usual") if abs(own.last / COIN - 1) < FLAT / 2 else own
+        coin = abs(own.last / COIN - 1) < FLAT / 2
+        own = replace(own, level=COIN, level_of="usual", lacks=_without(own.lacks, "level")) if coin else own
     level = own.level
     if level is not None and level > 0 and (own.log.unit != "update" or own.updates >= (LATE if own.moved else EARLY)):
         near_by = AT if own.level_of in ("given", "counted") else UNIFORM_AT
@@ -221,8 +224,13 @@ def _placed(own: LogJudgement, blocks: Series, noise: float) -> LogJudgement:
     high = own.last > STILL_HIGH * (top if fresh else own.first)
     gains = fall > (QUICK if fresh else 0) or (not fresh and own.first - own.last > SOME * own.first)
     if own.moved and (not high or gains or len(own.curve) < FEW):
-        return own
+        few = own.level_of == "classes" and (own.classes or 0) < VOCABULARY and fall <= 0
+        return replace(own, lacks=(*own.lacks, "shares")) if few else own
     return replace(own, word="slow")
+
+
+def _without(names: tuple[str, ...], name: str) -> tuple[str, ...]:
+    return tuple(one for one in names if one != name)
 
 
 def reached(own: LogJudgement, other: LogJudgement) -> tuple[float, float] | None:

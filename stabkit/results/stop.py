@@ -33,9 +33,9 @@ from stabkit.results.own.guess import TRAINED
 LOOKS = tuple(range(50, 350, 50))
 SHARES = (0.02, 0.05, 0.1, 0.2)
 """The α that were judged."""
-UNSURE, WARMUP, FIRST, HIGH = 0.1, 200, 10, 1.5
+UNSURE, WARMUP, FIRST, HIGH, GONE = 0.1, 200, 10, 1.5, 3
 """One less the confidence; updates that a rate rose at most; the update by which the first loss is to be logged; times
-a uniform guess that it may be."""
+a uniform guess that it may be; losses one after another that are no number: the training is over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +87,14 @@ class Stop:
 
     alpha: float
     level: float
-    step: int | None = None
-    """The look at which it is stopped; None where it goes on."""
+    step: float | None = None
+    """The look at which it is stopped, or where it diverged; None where it goes on."""
     looks: int = 0
     """Looks that there were losses for."""
     why: str = ""
     """Why nothing is said of it; "" where something is."""
+    diverged: bool = False
+    """Whether it is stopped because it diverged, in the band or out of it."""
     counted: tuple[int, int] = (0, 0)
     """(held-out trainings that train and are stopped, of so many)."""
     edge: Array = field(default_factory=lambda: np.full(len(LOOKS), math.nan))
@@ -158,7 +160,7 @@ def judge(
         out = (look for i, look in enumerate(LOOKS) if found[i] == found[i] and by.rank(i, 1 - found[i] / own) < limit)
         step, edge = next(out, None), own * (1 - by.ways(alpha))
     counted = by.judged.get(f"{alpha:g}", (0, 0))
-    return Stop(alpha, own, step, looks, "", (counted[0], counted[1]), edge)
+    return Stop(alpha, own, step, looks, counted=(counted[0], counted[1]), edge=edge)
 
 
 def _unlike(steps: Array, losses: Array, level: float | None, uniform: float | None, rises: float) -> str:
@@ -188,6 +190,8 @@ class StopLosses:
         before = self._steps[-1] if self._steps else 0.0
         self._steps.append(step)
         self._losses.append(loss)
+        if len(self._losses) >= GONE and not np.isfinite(self._losses[-GONE:]).any():
+            return Stop(self.alpha, math.nan, step, diverged=True)
         if not any(before < look <= step for look in LOOKS):
             return None
         found = judge(np.array(self._steps, float), np.array(self._losses), self.alpha, uniform=uniform)

@@ -19,6 +19,7 @@ import math
 import re
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from itertools import chain, islice, pairwise
 from pathlib import Path
@@ -119,7 +120,7 @@ class Values:
     """What was read so far: of each name its values in their order, each with its step, its epoch and its entry."""
 
     def __init__(self) -> None:
-        self.entries = 0
+        self.entries, self.notes = 0, list[str]()
         self.last = {"step": math.nan, "epoch": math.nan}
         self.named: dict[str, tuple[array[float], ...]] = {}
 
@@ -139,7 +140,7 @@ class Values:
     def logs(self, name: str, form: str) -> list[TrainingLog]:
         """One for each run: columns `run - train/loss` are several."""
         runs = dict.fromkeys(one.rpartition(" - ")[0] for one in self.named if (quantity(one) or "-")[0] == "loss")
-        return [self._log(f"{name}: {plain(run)}" if len(runs) > 1 else name, form, run) for run in runs]
+        return [self._log(plain(run) or name if len(runs) > 1 else name, form, run) for run in runs]
 
     def _log(self, name: str, form: str, run: str) -> TrainingLog:
         best: dict[Quantity, str] = {}
@@ -149,7 +150,7 @@ class Values:
             if own:  # that of the most values: a mean over an epoch, or another loss, has fewer
                 best[kind] = min(own, key=lambda one: (-len(self.named[one][0]), quantity(one)[1]))  # type: ignore[index]
         steps, epochs, entries, values = (np.array(own) for own in self.named[best["loss"]])
-        notes = [f"only the first {MOST_VALUES:,} losses were read"] * (len(values) == MOST_VALUES)
+        notes = [*self.notes] + [f"only the first {MOST_VALUES:,} losses were read"] * (len(values) == MOST_VALUES)
         unit: Unit = "update"
         if not np.isfinite(steps).any() or (len(steps) > 3 and np.ptp(steps) == 0):
             unit = "epoch" if len(epochs) > 1 and (np.diff(epochs) > 0).all() else "entry"
@@ -166,7 +167,7 @@ class Values:
             {spelt(one) for one in self.named if (quantity(one) or "-")[0] == "loss"} - {spelt(best["loss"])}
         )
         if others:
-            notes.append(f"its {plain(best['loss'])} was read; there are {plain(some(others, 4, ' and {} more'))} too")
+            notes.append(f"{plain(best['loss'])} was read, and not {plain(some(others, 4, ' and {} more'))}")
         classes = self.named[best["classes"]][3] if "classes" in best else array("d")
         first = np.where(np.isfinite(steps), steps, 0.0)
         return TrainingLog(
@@ -182,9 +183,12 @@ def read_text(path: Path, head: str, size: int, values: Values) -> str:
     if head.lstrip("\ufeff \t\r\n")[:1] in "{[" and size <= MOST_DOCUMENT:
         try:
             with path.open(encoding="utf-8-sig", errors="replace") as file:
-                return _document(json.load(file), values)
+                text = file.read()
+            return _document(json.loads(text), values)
         except (ValueError, RecursionError):
-            pass  # a truncated document, or an object in each line
+            if cut := _cut_off(text):
+                values.notes.append(f"the file is cut off: its {len(cut):,} whole entries were read")
+                return _document({"log_history": cut}, values)
     lines = _lines(path)
     if "<td" in head and size <= MOST_DOCUMENT:
         lines = iter(
@@ -204,7 +208,9 @@ def read_text(path: Path, head: str, size: int, values: Values) -> str:
         return "two columns without names"
     if (table := _header(first)) is not None:
         at, mark, names = table
-        _rows(csv.reader(islice(whole, at + 1, None), delimiter=mark), names, values)
+        _rows(
+            csv.reader(islice(whole, at + 1, None), delimiter=mark), names, values, decimal="," if mark == ";" else "."
+        )
         return "a table"
     objects = 0
     for line in whole:
@@ -271,6 +277,18 @@ def _document(given: Any, values: Values) -> str:
     return form
 
 
+def _cut_off(text: str) -> list[Any]:
+    """The whole entries of a document that ends within its list; none of what is another text."""
+    list_of = re.search(r'"log_history"\s*:\s*\[|\A\s*\[', text)
+    found, at, decoder = [], list_of.end() if list_of else len(text), json.JSONDecoder()
+    with suppress(ValueError, RecursionError):
+        while True:
+            at = text.index("{", at)
+            one, at = decoder.raw_decode(text, at)
+            found.append(one)
+    return found
+
+
 def _object(text: str) -> Pairs | None:
     """Of an object, or of Python's dict, at the beginning of a text; None of what is neither."""
     try:
@@ -313,8 +331,9 @@ def _header(first: Sequence[str]) -> tuple[int, str, list[str]] | None:
     return None
 
 
-def _rows(rows: Iterator[list[str]], names: list[str], values: Values) -> None:
-    """Each row an entry."""
+def _rows(rows: Iterator[list[str]], names: list[str], values: Values, *, decimal: str) -> None:
+    """Each row an entry; a comma that is `decimal` is so in all but steps."""
+    commas = {name for name in names if decimal == "," and (quantity(name) or "-")[0] != "step"}
     texts = ("key", "metric", "tag", *PARTS, *RUNS)
     read = [(i, name) for i, name in enumerate(names) if quantity(name) or spelt(name) in texts]
     while True:
@@ -324,4 +343,5 @@ def _rows(rows: Iterator[list[str]], names: list[str], values: Values) -> None:
             continue
         if row is None:
             return
-        values.entry(_numbers({name: row[i].strip() for i, name in read if i < len(row)}).items())
+        cells = {name: row[i].strip() for i, name in read if i < len(row)}
+        values.entry(_numbers({n: own.replace(",", ".") if n in commas else own for n, own in cells.items()}).items())

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -53,9 +54,10 @@ FOLDER = ("trainer_state.json", "metrics.csv", "*tfevents*", "*history*.jsonl", 
 
 
 def _of_folder(path: Path) -> list[TrainingLog]:
-    for one in files(path):
+    for one in (there := files(path)):
         with suppress(UsageError):
-            return _of_file(one)
+            note = f"{plain(one.name)} was read of {len(there)} files in {plain(path.name)}: name others to read them"
+            return [replace(log, notes=(*log.notes, *[note] * (len(there) > 1))) for log in _of_file(one)]
     raise UsageError(f"{plain(str(path))}: no log in this folder; name the file")
 
 

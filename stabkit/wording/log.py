@@ -15,6 +15,7 @@ LACKS = {
     "rate": "no learning rate: restarts of its schedule were not looked at",
     "level": "no number of classes and no level: whether it knows more than frequencies is not known (`--classes`, "
     "`--tokens FILE` or `--level`)",
+    "shares": "no counts of the classes: a flat loss may be what their shares give (`--tokens FILE` or `--level`)",
 }
 
 
@@ -67,7 +68,7 @@ def _stands(own: LogJudgement) -> str:
         case "at the level of frequencies":
             return f"the loss is {last} {by}, and flat since {unit} {at(own.since)}"
         case "slow" if not own.moved:
-            return f"the loss has not moved from its first value, {first}, {by}"
+            return f"the loss has not clearly moved {by}: its first tenth has {value(own.begin)}, its last {last}"
     goes = "is flat" if own.since is not None else "falls by little" if own.word == "slow" else "still falls"
     flat = f" since {unit} {at(own.since)}" if own.since is not None else ""
     return f"the loss fell from {first} to {last} {by} and {goes}{flat}"
@@ -83,8 +84,8 @@ def _level(own: LogJudgement) -> str:
             "classes cost {} to {} of it; `--tokens FILE` counts them".format(*TEXT),
             "counted": f"Knowing only how often each token occurs costs {level}",
             "given": f"The level that was given is {level}",
-            "usual": f"A uniform guess between two classes costs {level}",
-        }.get(own.level_of, f"A uniform guess between {classes} classes costs {level}")
+            "usual": f"A uniform guess between two classes costs {level}: of balanced ones nothing is known yet",
+        }.get(own.level_of, f"A uniform guess between {classes} classes costs {level}: it knows no more than that")
     if own.level_of == "classes" and (not own.moved or own.last > own.level):
         return f"A uniform guess between {classes} classes costs {level}"
     return f"Its level is {level}" if own.level_of in ("given", "counted") else ""
@@ -139,15 +140,20 @@ def against(own: LogJudgement, other: LogJudgement, reached: tuple[float, float]
             return f"It counts {UNITS[own.log.unit]}, and {name} {UNITS[other.log.unit]}: they are not compared"
         return f"It is not yet below what {name} began with"
     mine, theirs = reached
-    return f"At {own.log.unit} {at(mine)} it reaches what {name} had at {at(theirs)}"
+    many = f", {mine / theirs:.3g} times as late" if mine > 1.5 * theirs > 0 else ""
+    return f"At {own.log.unit} {at(mine)} it reaches what {name} had at {at(theirs)}{many}"
 
 
 def stop(found: Stop) -> str:
     """What the bound says of one log."""
+    if found.diverged:
+        return f"Stop it: it diverged, at {at(found.step)}"
     if not found.looks:
         return f"The bound says nothing: {found.why}"
     if found.step is None:
-        return f"It is within the band of those that train at all of its {found.looks} looks"
+        return (
+            f"--stop lets it go on: it is in the band of those that train at its {found.looks} looks up to update 300"
+        )
     return f"Stop it: at update {at(found.step)} it is out of the band of those that train"
 
 

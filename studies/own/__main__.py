@@ -79,7 +79,7 @@ def logged(rows: Sequence[corpus.CorpusRow], *, check: bool) -> int:
     """The bound's numbers and the page of logs, written or compared; the exit code."""
     if not check:
         stop.write(rows)
-    text = public.page(public.read(), stop.table(rows), stop.unclear(rows))
+    text = public.page(public.read(), stop.table(rows), stop.beside(rows))
     if check:
         return int(text != LOGS.read_text(encoding="utf-8"))
     write_file(LOGS, text.encode())

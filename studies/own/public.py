@@ -10,7 +10,7 @@ thread before the program read them; of several words each is acceptable. A long
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -102,18 +102,18 @@ llm.c, litgpt and transformers, and a watch of stabkit. `stabkit.read_log(file)`
 |---|---|
 | learning | the loss has fallen, and none of the following |
 | at the level of frequencies | it lies where knowing only how often each answer occurs leaves it |
-| slow | it has not moved from its first value, or is still high and hardly falls |
+| slow | it has not clearly moved, or is still high and hardly falls |
 | diverged | it is no number, or exactly 0 in place of one; it is three times the first; it rose by a fifth and stayed |
 | not enough | ten entries or twenty updates are the least |
 
 On the way it may have *spiked*, have *restarted*, or be *a sum over M* batches, each with its update. The level is
 `--level`, or counted from the token ids of `--tokens FILE`. Without both it is ln V of `--classes` V. Then a flat loss
-between {low} and {high} of ln V counts as the level too: texts' frequencies lie there, and uneven classes'. Without
-`--classes` nothing is known of a level. What the log lacks is named.
+between {low} and {high} of ln V counts as the level too: the unigram entropy of texts lies there, as of uneven
+classes. Without `--classes` nothing is known of a level. What the log lacks is named.
 
 ## A stop with a bound
 
-`--stop 0.05` ends with 7 where a training is out of the band that is to hold 95 % of those that train, over all looks.
+`--stop 0.05` ends with 7 where a training diverged, or left the band that is to hold 95 % of those that train.
 `stabkit.watch(model, optimizer, stop=0.05)` raises `stabkit.Stuck` there. The looks are after 50, 100, … 300 updates,
 each at a mean of the twenty updates before. The band is conformal: its edge is counted on {count} trainings that train
 ({fewer} of them by ln V), below number 420 of [the corpus](own_corpus.csv). With a confidence of 0.9, at most 5 % of
@@ -121,7 +121,7 @@ trainings drawn like them are stopped. Judged on the cases from 420 on, by the r
 
 {bound}
 
-*Nothing said* are cases that are not like those counted. {unclear}
+*Nothing said* are cases that are not like those counted. {beside}
 
 Of a log nothing is said, and the answer says why, where
 
@@ -151,11 +151,10 @@ FRESH_ONCE = "26 of 30 right, four not read, one of the 26 placed firmly where i
 """What a part came to when nothing had been chosen on it, by the whole logs."""
 
 
-def page(logs: Sequence[PublicLog], bound: Sequence[str], unclear: Mapping[str, tuple[int, int]]) -> str:
-    """docs/log.md. `bound`: the table's lines; `unclear`: {what the level is of: (stopped, of so many)}."""
-    left = "; ".join(f"{stopped} of {of}, the level {which}" for which, (stopped, of) in unclear.items())
+def page(logs: Sequence[PublicLog], bound: Sequence[str], beside: str) -> str:
+    """docs/log.md. `bound`: the table's lines; `beside`: what stands under it."""
     return PAGE.format(
         low=TEXT[0], high=TEXT[1], count=bands()["level"].count, fewer=bands()["uniform"].count, bound="\n".join(bound),
-        unclear=f"Cases that ended neither well nor badly are in no column; stopped are {left}.", logs=len(logs),
+        beside=beside, logs=len(logs),
         held=HELD_OUT_ONCE, fresh=FRESH_ONCE, public="\n".join(table(logs)),
     )  # fmt: skip

@@ -21,6 +21,8 @@ import numpy as np
 from stabkit.results import stop
 from stabkit.results.forecast.logistic import Array
 from stabkit.results.intervals import wilson
+from stabkit.results.log import Series, TrainingLog
+from stabkit.results.log import judged as judged_log
 from stabkit.storage.folder import write_file
 from studies.own.corpus import CorpusRow
 
@@ -108,12 +110,27 @@ def judged(rows: Sequence[CorpusRow], key: str, alpha: float, band: stop.Band) -
     return [sum(one.step is not None for one in good), len(good), sum(one.step is not None for one in bad), len(bad)]
 
 
-def unclear(rows: Sequence[CorpusRow], alpha: float = 0.05) -> dict[str, tuple[int, int]]:
-    """{what the level is of: (stopped, of so many)} of the judging cases that ended neither well nor badly."""
-    left = [row for row in usable(rows) if row.case.judge and not row.clear]
-    return {
-        which: (sum(at(row, key, alpha).step is not None for row in left), len(left)) for key, which in KEYS.items()
-    }
+def beside(rows: Sequence[CorpusRow], alpha: float = 0.05) -> str:
+    """Of the judging cases that ended neither well nor badly how many are stopped; of those that train how many have
+    the word `diverged`, which stops too."""
+    judging = [row for row in usable(rows) if row.case.judge]
+    left, good = ([row for row in judging if chosen(row)] for chosen in (_unclear, _trains))
+    ends = (f"{sum(at(row, key, alpha).step is not None for row in left)} by the level {KEYS[key]}" for key in KEYS)
+    curves = (Series(*curve(row)).at(slice(None, None, 2)) for row in good)
+    logs = (TrainingLog(name="", form="", column="loss", unit="update", loss=own) for own in curves)
+    wrong = sum(judged_log(own).word == "diverged" for own in logs)
+    return (
+        f"Cases that ended neither well nor badly are in no column: of {len(left)} it stops {' and '.join(ends)}. A "
+        f"log whose word is *diverged* ends with 7 too, at any update: of {len(good)} that train {wrong} had it."
+    )
+
+
+def _unclear(row: CorpusRow) -> bool:
+    return not row.clear
+
+
+def _trains(row: CorpusRow) -> bool:
+    return row.clear and not row.fails
 
 
 def table(rows: Sequence[CorpusRow], alpha: float = 0.05) -> list[str]:
@@ -127,7 +144,15 @@ def table(rows: Sequence[CorpusRow], alpha: float = 0.05) -> list[str]:
         "tied": lambda row: row.case.shape.tied,
         "not tied": lambda row: not row.case.shape.tied,
     }
-    heads = ("trainings", "level", "stopped of what trains", "found of what fails", "nothing said", "half by", "saved")
+    heads = (
+        "trainings",
+        "level",
+        "stopped of what trains",
+        "found of what fails",
+        "nothing said",
+        "half by",
+        "updates saved",
+    )
     lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     for name, inside in groups.items():
         for key, which in KEYS.items():

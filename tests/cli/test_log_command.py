@@ -52,9 +52,12 @@ def test_a_dead_one_ends_with_7_where_it_is_asked_to_and_else_with_0(tmp_path, l
     assert stabkit("log", dead, *out).returncode == 0
     assert stabkit("log", good, "--stop", "0.05", *out).returncode == 0
     done = stabkit("log", good, dead, "--stop", "0.05", *out)
-    assert done.returncode == 7 and "out of the band" in done.stderr
+    assert done.returncode == 7 and "diverged, or left the band" in done.stderr
     body = json.loads(stabkit("log", good, dead, "--stop", "0.05", "--json", *out).stdout)
-    assert [log["stop"] for log in body["logs"]] == [None, 100] and body["logs"][1]["level_of"] == "classes"
+    assert [log["stop"]["step"] for log in body["logs"]] == [None, 100] and body["logs"][1]["level_of"] == "classes"
+    late = _csv(tmp_path / "late.csv", [*np.linspace(3, 1, 800), *[math.nan] * 9])
+    done = stabkit("log", late, "--stop", "0.05", "--out", tmp_path)
+    assert done.returncode == 7 and "Stop it: it diverged, at 8" in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import time
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -28,6 +29,12 @@ ROOT = Path(__file__).parents[2]
 ASKED = {"factory": FACTORY, "depths": ",".join(map(str, DEPTHS)), "seeds": ",".join(map(str, SEEDS))}
 SECONDS, MEGABYTES = 3.0, 400
 """What a file may cost, of processor time and of memory."""
+
+
+@pytest.fixture(autouse=True)
+def _there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A module of the factory's name: what is refused is refused for its baseline."""
+    monkeypatch.setitem(sys.modules, FACTORY.partition(":")[0], ModuleType("there"))
 
 
 def file(row: Row, folder: Path) -> Path:

@@ -97,6 +97,7 @@ def test_runs_in_one_long_table_are_several_logs(tmp_path) -> None:
 
 def test_a_decimal_comma_is_read_and_thousands_are_too(tmp_path) -> None:
     log = _read(tmp_path, "step;loss\n0;10,9\n50;10,5\n1,000;9,25\n1.5k;9,0\n")[0]
+    assert _read(tmp_path, "step;loss\n0;4,059\n1;3,950\n")[0].loss.values.tolist() == [4.059, 3.95]
     assert log.loss.values.tolist() == [10.9, 10.5, 9.25, 9.0] and log.loss.steps.tolist() == [0, 50, 1000, 1500]
 
 
@@ -118,7 +119,7 @@ def test_losses_of_games_are_left_out_and_others_named(tmp_path) -> None:
     with pytest.raises(UsageError, match="no losses"):
         _read(tmp_path, "step,g_loss,d_loss\n1,2,3\n2,2,3\n")
     (log,) = _read(tmp_path, "step,loss,lm_loss\n1,2,3\n2,2,3\n")
-    assert log.notes == ("its loss was read; there are lm_loss too",)
+    assert log.notes == ("loss was read, and not lm_loss",)
 
 
 def test_what_stands_beside_the_loss_is_read_too(tmp_path) -> None:

@@ -23,7 +23,7 @@ PAUSE = 2.0
 def log(invocation: Invocation) -> None:
     """Read, show, write the page; raises Unstable where the bound says that one is to be stopped."""
     asked, json = LogOptions(**invocation.given), invocation.flag("json")
-    result, begin = read(asked), time.monotonic()
+    result, begin = _first(asked, wait=invocation.flag("follow")), time.monotonic()
     show(result, json=json)
     while invocation.flag("follow") and not result.stop:
         before, took = _signature(asked), time.monotonic() - begin
@@ -33,14 +33,25 @@ def log(invocation: Invocation) -> None:
         with suppress(UsageError):  # it is just being written anew
             now = read(asked)
             if now.answers != result.answers:
-                show(now, json=json)
+                show(now, json=json, again=True)
             result = now
     if result.stop:
-        raise Unstable("a training is out of the band that good ones stay in: exit code 7, or 0 without --stop")
+        raise Unstable("a training diverged, or left the band that good ones stay in: exit code 7")
 
 
-def show(result: report.LogResult, *, json: bool) -> None:
-    """The sentences, and the page."""
+def _first(asked: LogOptions, *, wait: bool) -> report.LogResult:
+    """What is read at first; `wait`: until the files are there, and have losses."""
+    while True:
+        try:
+            return read(asked)
+        except UsageError:
+            if not wait or all(Path(name).exists() and Path(name).stat().st_size for name in asked.files):
+                raise
+        time.sleep(PAUSE)
+
+
+def show(result: report.LogResult, *, json: bool, again: bool = False) -> None:
+    """The sentences, and the page; `again` without what was said of it before."""
     page = result.page()
     if json:
         console.document(text(report.body(result, page)))
@@ -50,6 +61,8 @@ def show(result: report.LogResult, *, json: bool) -> None:
         console.say()
     for line in result.answers:
         console.paragraph(line)
+    if again:
+        return
     for note in result.notes:
         console.paragraph(f"note: {note}")
     console.say(f"report: {page}")
