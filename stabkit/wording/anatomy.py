@@ -59,7 +59,25 @@ def notes(cells: Sequence[ModelCell]) -> list[str]:
             "the batch differs between depths of one seed: draw it before the model is built, "
             "or from its own random generator"
         )
-    return [*notes.values(), *filter(None, [uneven(cells)])]
+    return [*notes.values(), *filter(None, [uneven(cells), wide(cells)])]
+
+
+COPIED = {256: (26, 24, 16, 31), 512: (10, 14, 5, 16)}
+"""{a width: of models of it those for which the word of a copy of width 64 came true, at the same rate and at √(d/64)
+times it; those for which that of --quick at the width itself did; of so many with a clear outcome} (docs/ladder.md)."""
+
+
+def wide(cells: Sequence[ModelCell]) -> str:
+    """What a copy of width 64 would say of a model at least as wide as those that were trained; "" of others."""
+    own = max((cell.facts.width for cell in cells), default=0)
+    width = max((width for width in COPIED if width <= own), default=None)
+    if width is None:
+        return ""
+    kept, root, quick, of = COPIED[width]
+    return (
+        f"a copy of width 64 costs less: of {of} models of width {width} its word came true for {kept} at its rate "
+        f"and for {root} at √(width/64) times it, that of --quick at the width itself for {quick} (docs/ladder.md)"
+    )
 
 
 def uneven(cells: Sequence[ModelCell]) -> str:

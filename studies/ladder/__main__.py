@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from studies.ladder import cells, curves, others
-from studies.ladder.design import WIDTHS, recipes
+from studies.ladder.design import recipes
 
 DOCS = Path(__file__).parents[2] / "docs"
 ROWS, ON_GPU, CURVES, OTHERS, PAGE = (
@@ -76,8 +76,7 @@ def judged(asked: argparse.Namespace) -> int:
     if asked.check:
         return int(text != PAGE.read_text(encoding="utf-8"))
     PAGE.write_text(text, encoding="utf-8")
-    by = {width: some for width in WIDTHS[1:] if page.enough(some := judge.judged(rows, width, ()))}
-    picture.write(by, logits.groups(lines.values(), "logits"), PAGE.with_suffix(".png"))
+    picture.write(page.shown(rows, ()), logits.groups(lines.values(), "logits"), PAGE.with_suffix(".png"))
     print(PAGE)
     return 0
 

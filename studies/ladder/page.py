@@ -29,17 +29,22 @@ SHOWN: tuple[Reading, ...] = (*COPIES, "quick", "own")
 
 
 def enough(some: Sequence[JudgedRecipe]) -> bool:
-    """Whether half of the recipes have an outcome: of fewer nothing is said."""
+    """Whether half of the recipes have a clear outcome: of fewer no sentence follows."""
     return 2 * len(some) >= len(recipes())
+
+
+def shown(rows: Rows, corpus: Sequence[CorpusRow]) -> dict[int, list[JudgedRecipe]]:
+    """{width: its recipes with a clear outcome}, where half of all were run."""
+    ran = [width for width in WIDTHS[1:] if 2 * len(judge.missing(rows, width)) <= len(recipes())]
+    return {width: list(judge.judged(rows, width, corpus)) for width in ran}
 
 
 def page(rows: Rows, corpus: Sequence[CorpusRow], curves: page_curves.Rows, cells: Sequence[OtherCell]) -> str:
     """The whole page."""
-    every = {width: judge.judged(rows, width, corpus) for width in WIDTHS[1:]}
-    by = {width: some for width, some in every.items() if enough(some)}
-    d = max(by, default=WIDTHS[-1])
-    judged = (_words(by, rows), _edges(rows), _groups(by[d], d)) if by else ()
-    first = (_head(every[d], d, rows), *judged, _without(rows))
+    by = shown(rows, corpus)
+    d = max((width for width, some in by.items() if enough(some)), default=WIDTHS[-1])
+    judged = (_words(by, rows), _edges(rows), _groups(by[d], d)) if d in by else ()
+    first = (_head(by, d, rows), *judged, _without(rows))
     parts = (*first, page_curves.lines(curves, cells), _again())
     return "\n".join(line for part in parts for line in part) + "\n"
 
@@ -62,11 +67,18 @@ def _right(one: Counts) -> str:
     return share(one.right, one.of)
 
 
-def _head(some: Sequence[JudgedRecipe], width: int, rows: Rows) -> Iterator[str]:
+def _head(by: Mapping[int, Sequence[JudgedRecipe]], width: int, rows: Rows) -> Iterator[str]:
     yield "# Does a small copy say what becomes of the wide model?"
     yield ""
-    yield f"**{answer(some, width)}**"
+    yield f"**{answer(by.get(width, ()), width)}**"
     yield ""
+    for wider, some in by.items():
+        if wider > width:
+            adamw = sum(one.recipe.setup.optimizer == "adamw" for one in some)
+            who = f"{len(some)} of 40 recipes have a clear outcome, {adamw} of them with AdamW"
+            words = "; ".join(f"{NAMES[law]} {_right(counts(some, law))}" for law in COPIES)
+            yield f"At width {wider} {who}: too few for a sentence. Right are of {words}."
+            yield ""
     long = sum(row.updates > row.case.updates for row in rows.values())
     yield (
         "Forty recipes: ten schemes, each with AdamW and with Muon and AdamW, at two rates around the highest that "

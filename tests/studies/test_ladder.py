@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from scipy.stats import binomtest
 from torch import nn
 
 from stabkit.results.own import alarm
+from stabkit.wording import anatomy
 from studies import texts
 from studies.ladder import cells, curves, judge, logits, others, page_curves
 from studies.ladder.curves import RATES, CurveRow, Training
@@ -222,6 +224,22 @@ def test_a_text_is_held_out_by_pieces_and_batches_keep_apart() -> None:
     assert int(trained.max()) < 9_000 and int(text.batch((50, 9), texts.HELD_OUT).min()) >= 9_000
     assert torch.equal(trained, text.batch((50, 9), 3)) and not torch.equal(trained, text.batch((50, 9), 4))
     assert texts.Text(np.array([0, 0, 1, 1]), 2).frequencies == pytest.approx(math.log(2))
+
+
+def test_what_is_said_of_copies_is_what_the_committed_rows_give() -> None:
+    rows = cells.read(DOCS / "ladder.csv")
+    for width, told in anatomy.COPIED.items():
+        found = judge.judged(rows, width, ())
+        kept, root, quick = (judge.counts(found, reading) for reading in ("kept", "root", "quick"))
+        assert (kept.right, root.right, quick.right, len(found)) == told and {kept.of, root.of, quick.of} == {
+            len(found)
+        }
+        facts = [SimpleNamespace(facts=SimpleNamespace(width=w)) for w in (64, width)]
+        assert f"of {told[-1]} models of width {width} its word" in anatomy.wide(facts)  # type: ignore[arg-type]
+        assert not anatomy.wide(facts[:1])  # type: ignore[arg-type]
+        for file in ("README.md", "SKILL.md"):
+            text = " ".join((DOCS.parent / file).read_text(encoding="utf-8").split())
+            assert all(f"{n} of {len(found)}" in text for n in (kept.right, root.right)), file
 
 
 def test_the_alarms_limit_and_its_record_are_what_the_committed_rows_give() -> None:
