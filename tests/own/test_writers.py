@@ -63,6 +63,7 @@ def wandb(folder, monkeypatch):
         run.log({"end": 1}, step=1000)  # it ends the rows before it
         last = dict(run.summary)
         run.finish()
+        wandb.teardown()  # its own process has written by then
         (log,) = folder.glob("wandb/offline-run-*/*.wandb")
         return last, log.read_bytes().decode("latin1")
 
