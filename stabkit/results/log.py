@@ -208,7 +208,11 @@ def _placed(own: LogJudgement, blocks: Series, noise: float) -> LogJudgement:
     own = replace(own, falls=fall > 0, since=None if fall > 0 else since)
     if own.level is None and not own.moved:
         coin = abs(own.last / COIN - 1) < FLAT / 2
-        own = replace(own, level=COIN, level_of="usual", lacks=_without(own.lacks, "level")) if coin else own
+        own = (
+            replace(own, level=COIN, level_of="usual", lacks=tuple(one for one in own.lacks if one != "level"))
+            if coin
+            else own
+        )
     level = own.level
     if level is not None and level > 0 and (own.log.unit != "update" or own.updates >= (LATE if own.moved else EARLY)):
         near_by = AT if own.level_of in ("given", "counted") else UNIFORM_AT
@@ -227,10 +231,6 @@ def _placed(own: LogJudgement, blocks: Series, noise: float) -> LogJudgement:
         few = own.level_of == "classes" and (own.classes or 0) < VOCABULARY and fall <= 0
         return replace(own, lacks=(*own.lacks, "shares")) if few else own
     return replace(own, word="slow")
-
-
-def _without(names: tuple[str, ...], name: str) -> tuple[str, ...]:
-    return tuple(one for one in names if one != name)
 
 
 def reached(own: LogJudgement, other: LogJudgement) -> tuple[float, float] | None:

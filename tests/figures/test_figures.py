@@ -29,7 +29,7 @@ from stabkit.results import records, scales
 from stabkit.results import update_fit as depth_fit
 from stabkit.results.run import Run
 from tests.conftest import FULL
-from tests.figures.fake_runs import ended, plane, plausible, run, spec, step, sweep, table, wide
+from tests.figures.fake_runs import ended, known, plane, plausible, run, spec, step, sweep, table, wide
 
 
 def test_every_picture_of_the_folder_is_in_the_table() -> None:
@@ -210,8 +210,11 @@ def test_the_headline_counts_pairs_that_train_and_the_title_names_those_that_fai
             *((0.25, 0, "stuck"), (0.25, 1, "trains"), (4.0, 0, "diverged")),
         )
     ]
-    said = "DeepNorm trains with 1 of 3 pairs of factors on α and β, not with α × 0.25 or with α × 4."
+    said = "DeepNorm trains with 1 of 3 factors on α, not with α × 0.25 or with α × 4."
     assert scales.in_short(scales.frame(runs)) == said
+    more = [*runs, known(run(spec("deepnorm", 2, alpha_scale=2.0), {}, "trains"), validation_loss=4.0)]
+    said = "DeepNorm trains with 2 of 4 factors on α, best with α × 2 (4.00; as published 5.00)."
+    assert scales.in_short(scales.frame(more)) == said
     undecided = [run(spec("deepnorm", 2, alpha_scale=a), {}, "early") for a in (1.0, 2.0)]
     assert scales.in_short(scales.frame(undecided)) == "", "none is judged"
     assert SCALED.title(runs) == "DeepNorm, 2L-2L fails at α × 0.25 (1 of 2) and α × 4 (1 of 1)"
