@@ -32,13 +32,14 @@ ROWS = {"": "as published", "deepnorm": "without DeepNorm (α = 1)", "init": "wi
 
 @once
 def scaled(runs: Sequence[Run]) -> pd.DataFrame:
-    """One row a run and axis; `condition` is what else sets runs apart."""
+    """One row a run and axis along which there are several factors; `condition` is what else sets runs apart."""
     frame = scales.frame(runs)
     along = {"α": ("alpha_scale", "beta_scale"), "β": ("beta_scale", "alpha_scale")}
-    parts = []
+    parts = [frame.iloc[:0].assign(axis="", scale=0.0)]
     for axis, (own, other) in along.items():
         rows = frame[frame[other] == 1]
-        parts.append(rows.assign(axis=axis, scale=rows[own]))
+        if rows[own].nunique() > 1:
+            parts.append(rows.assign(axis=axis, scale=rows[own]))
     return pd.concat(parts).sort_values(["axis", "scale"], kind="stable").reset_index(drop=True)[list(SCALED_COLUMNS)]
 
 
