@@ -159,9 +159,10 @@ def _near(verdicts: Matrix) -> str:
     ]
     if not near:
         return ""
-    names = several(near, len(near)) if len(near) <= MOST_CONDITIONS else f"{len(near)} cells"
+    differ = len(set(near)) == len(near) <= MOST_CONDITIONS  # of one method's factors the conditions alone differ
+    names = several(near, len(near)) if differ else f"{len(near)} cells"
     ends = "ends" if len(near) == 1 else "end"
-    return f" {names} {ends} within {NEAR:g} nats of the limit: twice as many updates would decide."
+    return f" {names} {ends} within {NEAR:g} nats of the limit: train twice as long to decide."
 
 
 def _unseen(verdicts: Matrix) -> str:

@@ -159,7 +159,7 @@ def test_a_cell_near_the_line_is_named_and_what_decides_it():
         run.__dict__["outcome"] = near
     assert [run.outcome.near_line for run in runs] == [True, False]
     said = answer(matrix(runs))
-    assert said.endswith(" Post-LN at 18L-18L ends within 0.1 nats of the limit: twice as many updates would decide.")
+    assert said.endswith(" Post-LN at 18L-18L ends within 0.1 nats of the limit: train twice as long to decide.")
 
 
 def test_a_page_names_the_condition_that_its_sentence_holds_under():
