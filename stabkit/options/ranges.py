@@ -113,12 +113,20 @@ def real(option: str, given: Any, low: float, high: float, *, above: bool = Fals
     return values[0]
 
 
-def reals(option: str, given: Any, low: float, high: float, *, above: bool = False) -> tuple[float, ...]:
-    """A list of numbers within bounds."""
+def reals(
+    option: str,
+    given: Any,
+    low: float,
+    high: float,
+    *,
+    above: bool = False,
+    like: str = "5e-4 or a list like 5e-4,1e-3",
+) -> tuple[float, ...]:
+    """A list of numbers within bounds; `like`: how it is written."""
 
     def bounded(token: str, value: float) -> list[float]:
         if math.isnan(value):
-            raise UsageError(f"{option}: {token!r} is not a number; write 5e-4 or a list like 5e-4,1e-3")
+            raise UsageError(f"{option}: {token!r} is not a number; write {like}")
         if value < low or (above and value == low):
             raise UsageError(f"{option}: {token!r} is not {'above' if above else 'at least'} {low:g}")
         if value > high:
@@ -146,7 +154,7 @@ def scales(option: str, given: Any) -> tuple[float, ...]:
     def number(token: str) -> float:
         if token[:1] == "-":
             raise UsageError(f"{option}: {token!r} is not above 0; give factors above 0, like 0.25..4")
-        (value,) = reals(option, token, 0.0, 1e6, above=True)
+        (value,) = reals(option, token, 0.0, 1e6, above=True, like="2, a list like 0.5,1,2 or a span like 0.25..4")
         return value
 
     def value(value: Any) -> list[float]:

@@ -113,6 +113,7 @@ def test_a_method_without_alpha_and_beta_names_those_that_have_them(tmp_path: Pa
         (["--drop-warmup", "5"], "only goes with --drop"),
         (["--model", "deepnorm:alpha=one", "--drop", "deepnorm"], "does not have it"),
         (["--alpha-scale=-1"], "is not above 0"),
+        (["--alpha-scale=0.25-4"], "a span like 0.25..4"),
     ):
         done = stabkit("ablate", *options, "--out", tmp_path / "none")
         assert done.returncode == 2 and said in done.stderr and not (tmp_path / "none").exists()
