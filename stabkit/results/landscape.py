@@ -79,7 +79,8 @@ class PlacedSurface:
         """`step 100, filter-normalised, ±1`: what the command could have asked otherwise."""
         spec = self.surface.spec
         ruler = {"none": "raw"}.get(spec.plane.normalise, f"{spec.plane.normalise}-normalised")
-        return f"step {spec.origin.step}, {ruler} directions, ±{max(spec.a):g}, engine {spec.engine}"
+        theirs = "" if spec.engine == "stabkit" else f", by {spec.engine}"
+        return f"step {spec.origin.step}, {ruler} directions, ±{max(spec.a):g}{theirs}"
 
     @property
     def facts(self) -> dict[str, Any]:
