@@ -72,6 +72,16 @@ MEANT: Mapping[str, str] = {
 """Words that people try, and the command that does it."""
 
 
+GROUPED: Mapping[str, tuple[str, ...]] = {
+    "Your model": ("probe", "audit", "transfer", "log"),
+    "Compare methods": ("sweep", "ablate", "landscape", "methods"),
+    "The papers": ("paper",),
+    "Stored runs": ("report", "runs", "export", "schema"),
+}
+"""{a panel of `stabkit --help`: its commands}, in their order."""
+PANEL = {name: panel for panel, names in GROUPED.items() for name in names}
+
+
 class Commands(TyperGroup):
     """The commands, laid out when they are asked for; a word that is none is answered with what was meant."""
 
@@ -79,7 +89,13 @@ class Commands(TyperGroup):
         command = super().get_command(ctx, cmd_name)
         if command is not None and not isinstance(command, TyperGroup) and not command.epilog:
             lay_out(command, cmd_name)
+        if command is not None and ctx.parent is None:
+            command.rich_help_panel = PANEL[cmd_name]  # type: ignore[attr-defined]
         return command
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        order = list(PANEL)
+        return sorted(super().list_commands(ctx), key=lambda name: order.index(name) if name in order else 0)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         word = args[0]

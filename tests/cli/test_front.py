@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from stabkit.cli.commands import report
-from stabkit.cli.help import EXAMPLES, MEANT
+from stabkit.cli.help import EXAMPLES, GROUPED, MEANT, PANEL
 from stabkit.options.commands import COMMANDS, PaperOptions
 from stabkit.paper.items import BY_KEY
 from tests.commands import TINY, stabkit
@@ -48,6 +48,13 @@ def test_the_examples_of_what_trains_are_understood(name: str, tmp_path: Path) -
         assert done.returncode == 0, done.stderr
 
 
+def test_every_command_has_its_panel_and_the_users_model_stands_first() -> None:
+    assert set(PANEL) == {row[0] for row in ROWS}
+    text = helped()
+    assert [text.index(panel) for panel in GROUPED] == sorted(text.index(panel) for panel in GROUPED)
+    assert "─ Commands ─" not in text
+
+
 @pytest.mark.slow
 def test_options_stand_in_panels_and_none_is_forgotten() -> None:
     text = helped("sweep")
@@ -78,7 +85,7 @@ def test_a_word_that_people_try_is_answered_with_the_command_that_does_it(word: 
 
 def test_any_other_word_gets_the_nearest_or_all() -> None:
     assert "did you mean 'sweep'?" in stabkit("swep").stderr
-    assert "the commands are sweep, ablate" in stabkit("qqqq").stderr
+    assert "the commands are probe, audit" in stabkit("qqqq").stderr
     assert "did you mean 'verify'?" in stabkit("runs", "verfy").stderr
 
 
