@@ -67,7 +67,7 @@ def _logits(rows: Sequence[CurveRow]) -> Iterator[str]:
             )
             by = {t: logits.areas(groups, t) for t in ranks}
             told = "; ".join(f"{t:,}: {logit:.2f}, {rate:.2f}" for t, (logit, rate) in by.items())
-            more = any(logit - rate >= 0.02 for logit, rate in by.values())
+            more = float(np.median([logit - rate for logit, rate in by.values()])) >= 0.02
             yield (
                 "- … over all these models, the area under the curve for what is *hurt*, by the logit and, of the "
                 f"same trainings, by the rate alone: {told}. Here the logit tells {'more' if more else 'no more'} than "
