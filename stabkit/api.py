@@ -9,14 +9,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 from functools import wraps
-from inspect import signature
+from inspect import cleandoc, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypedDict, TypeVar, overload
 
 from stabkit.errors import StoreError, UsageError, warn
 from stabkit.options import commands, ranges
 from stabkit.options.commands import Folder, Options
+from stabkit.options.option import PlainType
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,15 +45,25 @@ Found = TypeVar("Found")
 def command(
     options: Callable[P, Asked],
 ) -> Callable[[Callable[[Asked, CallListener | None], Found]], Callable[P, Found]]:
-    """A function with the signature of these options; what it does, `inspect.unwrap` gives: (options, listener) → …"""
+    """A function with these options, a line each in its docstring, `options` itself in `.options`; what it does,
+    `inspect.unwrap` gives: (options, listener) → …"""
+    theirs = signature(options)
 
     def decorate(act: Callable[[Asked, CallListener | None], Found]) -> Callable[P, Found]:
         @wraps(act)
         def call(*args: P.args, **kwargs: P.kwargs) -> Found:
+            if unknown := next((name for name in kwargs if name not in theirs.parameters), ""):
+                near = [f"did you mean {one!r}?" for one in get_close_matches(unknown, theirs.parameters, 1, 0.7)]
+                hint = "".join(near) or f"help(stabkit.{act.__name__}) lists them"
+                raise UsageError(f"{act.__name__} has no option {unknown!r}; {hint}")
             return act(options(*args, **kwargs), None)
 
-        returned = act.__annotations__["return"]
-        call.__signature__ = signature(options).replace(return_annotation=returned)  # type: ignore[attr-defined]
+        plain = [one.replace(annotation=PlainType(one.annotation)) for one in theirs.parameters.values()]
+        returned = PlainType(act.__annotations__["return"])
+        call.__signature__ = theirs.replace(parameters=plain, return_annotation=returned)  # type: ignore[attr-defined]
+        call.options = options  # type: ignore[attr-defined]
+        lines = [f"- {name}: {one.annotation.__metadata__[0].help}" for name, one in theirs.parameters.items()]
+        call.__doc__ = "\n".join([cleandoc(act.__doc__ or ""), "", "Options:", "", *lines])
         return call
 
     return decorate

@@ -182,7 +182,8 @@ def _without_panel(parameter: inspect.Parameter) -> inspect.Parameter:
 
 def _parameters(function: Callable[..., Any]) -> Iterator[inspect.Parameter]:
     """The options of a signature as typer reads them."""
-    for name, parameter in inspect.signature(function).parameters.items():
+    options = getattr(function, "options", function)
+    for name, parameter in inspect.signature(options).parameters.items():
         if get_origin(parameter.annotation) is not Annotated:
             continue  # an option of the terminal
         kind, option, *_ = get_args(parameter.annotation)

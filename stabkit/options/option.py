@@ -3,7 +3,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from os import PathLike
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin
 
 HOME = "STABKIT_HOME"
 """The environment variable of the store where --out names none."""
@@ -38,3 +42,23 @@ class Argument:
     help: str
     metavar: str
     completion: str = ""
+
+
+UNIONS = (Union, UnionType)
+PLAIN = {Sequence: "list", Callable: "function", PathLike: "Path", Literal: "str", NoneType: ""}
+
+
+@dataclass(frozen=True, slots=True)
+class PlainType:
+    """An annotation as a reader of a signature needs it: `int | list`. What takes a list takes its text too; that None
+    is taken, its default says."""
+
+    annotation: Any
+
+    def __repr__(self) -> str:
+        if isinstance(self.annotation, str):
+            return self.annotation
+        kind = get_args(self.annotation)[0]  # Annotated
+        kinds = [get_origin(one) or one for one in (get_args(kind) if get_origin(kind) in UNIONS else (kind,))]
+        names = dict.fromkeys(PLAIN.get(one, getattr(one, "__name__", str(one))) for one in kinds)
+        return " | ".join(name for name in names if name and (name != "str" or "list" not in names))
