@@ -13,11 +13,8 @@ from typing import Literal
 from stabkit import methods, words
 from stabkit.errors import UsageError
 from stabkit.paper.item import Item
-from stabkit.running import cost
+from stabkit.running import cost, surfaces
 from stabkit.running.request import Request
-
-POINT = 2.0
-"""What a point of a surface costs, in forward passes over a training batch: two validation batches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +45,8 @@ def asked(item: Item, requests: Sequence[Request]) -> Asked:
             run_id = spec.run_id
             work[Piece("run", run_id)] = cost.seconds(spec) / request.workers
             if request.surfaces:
-                some = points(request, len(set(map(methods.label_of, request.specs))))
-                work[Piece("surfaces", run_id, item=item.key)] = some * POINT * cost.forward(spec) / request.workers
+                drawn = surfaces.seconds(spec, request.surfaces, len(set(map(methods.label_of, request.specs))))
+                work[Piece("surfaces", run_id, item=item.key)] = drawn / request.workers
     return Asked(item, tuple(requests), work)
 
 
@@ -73,16 +70,6 @@ def seconds(asked: Asked, held: Collection[Piece], pace: float) -> float:
 def missing(asked: Asked, held: Collection[Piece]) -> int:
     """How many of its runs are left to train."""
     return sum(piece not in held for piece in asked.work if piece.kind == "run")
-
-
-def points(request: Request, compared: int) -> int:
-    """Points of the surfaces around one run of a landscape, of so many methods."""
-    wanted = request.surfaces
-    if wanted is None:
-        return 0
-    seeds = len(wanted.direction_seeds)
-    random = compared * (wanted.points**2 + wanted.cut_points * seeds)
-    return random + (wanted.points**2 if wanted.path != "none" else 0)
 
 
 def plan(items: Sequence[Asked], held: Collection[Piece], budget: float | None, pace: float = 1.0) -> list[Step]:

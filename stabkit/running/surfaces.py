@@ -9,8 +9,9 @@ from pathlib import Path
 from stabkit.errors import UsageError
 from stabkit.results.run import Run
 from stabkit.results.surface import At, Engine, Normalise, PathPlane, Plane, Surface, SurfaceSpec
-from stabkit.running import plan
+from stabkit.running import cost, plan
 from stabkit.running.plan import Plan, Work
+from stabkit.spec import RunSpec
 from stabkit.storage import weights
 from stabkit.storage.jobs import Context, Job
 from stabkit.storage.shelf import Shelf
@@ -20,6 +21,8 @@ from stabkit.version import __version__
 
 TOGETHER = 64
 """Points in one forward pass on a GPU."""
+POINT = 2.0
+"""What a point costs, in forward passes over a training batch: two validation batches."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -76,6 +79,17 @@ def specs(runs: Sequence[Run], wanted: SurfaceRequest) -> list[SurfaceSpec]:
         if wanted.path != "none":
             surfaces += [spec for run in together if (spec := _path(run, wanted))]
     return surfaces
+
+
+def seconds(spec: RunSpec, wanted: SurfaceRequest | None, compared: int) -> float:
+    """Of all surfaces around one run of a landscape of so many methods, on one core; 0 where none are drawn."""
+    return points(wanted, compared) * POINT * cost.forward(spec) if wanted is not None else 0.0
+
+
+def points(wanted: SurfaceRequest, compared: int) -> int:
+    """Points of these surfaces."""
+    random = compared * (wanted.points**2 + wanted.cut_points * len(wanted.direction_seeds))
+    return random + (wanted.points**2 if wanted.path != "none" else 0)
 
 
 def _pairs(runs: Sequence[Run]) -> list[list[Run]]:

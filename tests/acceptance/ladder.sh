@@ -1,15 +1,9 @@
 #!/usr/bin/env bash
 # The issue "Does it hold at the size people train?", a block a sentence.
 #
-# Left after the session of 29 November 2026: rows (about 330 minutes of one core; two processes, a clone of the last
-# commit; a recipe of AdamW at 512, 256 and 128 takes 13 minutes of a core, one of Muon at 256 and 128 nine):
-#   python -m studies.ladder train --data DIR     three recipes of AdamW, then 256 and 128 of Muon's, width 64 with another
-#                                                 seed, Muon's at 512 (flat ones first, as far as it comes)
-#   python -m studies.ladder curves --data DIR    84 of sensitivity are whole but for width 256; logits at 256
-#   python -m studies.ladder others --data DIR    what of the 48 cells has no row in docs/ladder_others.csv
-# then: python -m studies.ladder judge; README's and SKILL.md's advice and a note of `probe` for models wider than 256 by
-# the sentence that comes out (constants beside a test that counts them, as LOGIT_RECALL); python -m studies.own judge;
-# the cost of a watch's reading with attention (benchmarks/watch_overhead.py 6x128, beside the commit 84debce2).
+# Left: Muon's twenty recipes at width 512 (flat ones first; about 20 minutes of a core each), logits at width 256 (14
+# trainings of 7 minutes): python -m studies.ladder train|curves --data DIR; then judge, and the numbers of COPIED in
+# stabkit/wording/anatomy.py, README.md and SKILL.md (a test counts them).
 . "$(dirname "$0")/common.sh"
 export PYTHONPATH=$root
 study() { (cd "$root" && "$bin/python" -m studies.ladder "$@"); }
@@ -28,7 +22,7 @@ assert {r.setup.depth for r in own} == {8, 16, 24} and {r.setup.warmup for r in 
 block "1. all cells of 64 to 256 have rows, and 20 of 40 recipes at 512" study count --asked
 block "2. docs/ladder.md is what the rows give" study judge --check
 block "2. … with the words at 64 kept, root and whole, at 256 and at the width itself, and the settings as a baseline" bash -c "
-  grep -q 'kept' '$root/docs/ladder.md' && grep -q 'settings' '$root/docs/ladder.md' && grep -q 'by scheme' '$root/docs/ladder.md'"
+  grep -q 'kept' '$root/docs/ladder.md' && grep -q 'settings' '$root/docs/ladder.md' && grep -qi 'by scheme' '$root/docs/ladder.md'"
 block "2. README, SKILL and probe's note say what came out, with its n" bash -c "
   grep -q 'docs/ladder.md' '$root/README.md' && grep -qE '[0-9]+ of [0-9]+' <(grep -i 'width' '$root/SKILL.md')"
 block "3. probe --widths says words by width, the law of the highest rate that trains, and what is expected" \
@@ -40,7 +34,8 @@ block "4. … and every answer's fold does" bash -c "grep -qi 'attention-logit g
 block "4. watch warns by what comes out: the limit is what the trainings of 250 updates choose, its record the others'" \
   "$bin/python" -m pytest -q "$root/tests/studies/test_ladder.py" -k 'alarm or rows' -p no:cacheprovider
 block "4. 5. 6. the curve, the two slopes with intervals, the count of 48 cells" bash -c "
-  grep -q 'rank correlation' '$root/docs/ladder.md' && grep -qE 'Sensitivity goes as N.* in depth and as d' '$root/docs/ladder.md' &&
+  grep -q 'rank correlation' '$root/docs/ladder.md' && grep -q 'Over depth the sensitivity goes as N' '$root/docs/ladder.md' &&
+  grep -q 'Over width the sensitivity goes as d' '$root/docs/ladder.md' &&
   grep -qE '[0-9]+ false alarms of 48' '$root/docs/ladder.md'"
 block "5. transfer prints it" says 'LR sensitivity.*nats' stab transfer model:gpt --depths 2,4 --steps 40 --seeds 0 --lr 1e-3..1e-1 --out t
 block "7. benchmarks/gpu.sh" bash -n "$root/benchmarks/gpu.sh"

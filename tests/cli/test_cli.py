@@ -155,6 +155,8 @@ def test_dry_run_shows_the_cost_and_makes_nothing(tmp_path):
     assert not (tmp_path / "none").exists()
     large = stabkit("sweep", "--dry-run", "--seeds", "0..9999", "--out", tmp_path / "none").stdout
     assert "320000 runs" in large and "of disk" in large
+    drawn = stabkit("landscape", "--dry-run", "--out", tmp_path / "none").stdout
+    assert "their surfaces, unless they are drawn already" in drawn and "surfaces" not in done.stdout
     plan = strict(stabkit("sweep", "--dry-run", "--json", "--out", tmp_path / "none").stdout)
     assert len(plan["runs"]) == 32 and plan["plan"]["seconds"] > 0
 

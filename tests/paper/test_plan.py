@@ -13,7 +13,7 @@ from stabkit.options.commands import PaperOptions
 from stabkit.paper import plan
 from stabkit.paper.items import BY_KEY, ITEMS
 from stabkit.paper.plan import Asked
-from stabkit.running import cost
+from stabkit.running import cost, surfaces
 
 
 def asked(out: Path, *keys: str) -> list[Asked]:
@@ -79,8 +79,8 @@ def test_the_cost_of_an_item_is_that_of_its_runs_over_the_workers(tmp_path: Path
 
 def test_points_of_a_landscape_are_those_that_are_drawn(tmp_path: Path) -> None:
     fig1, fig5 = asked(tmp_path, "fig1", "fig5")
-    assert plan.points(fig1.requests[0], 2) == 2 * (15**2 + 3 * 51)
-    assert plan.points(fig5.requests[0], 2) == 2 * (11**2 + 2 * 31) + 11**2
+    assert surfaces.points(fig1.requests[0].surfaces, 2) == 2 * (15**2 + 3 * 51)
+    assert surfaces.points(fig5.requests[0].surfaces, 2) == 2 * (11**2 + 2 * 31) + 11**2
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("45m", 2700), ("45min", 2700), ("1.5h", 5400), ("", None)])

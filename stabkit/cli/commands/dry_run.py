@@ -37,6 +37,8 @@ class PlanJson(CostJson):
 
     pace: float
     """How much longer than estimated the runs in the store took."""
+    surfaces_seconds: float
+    """What surfaces that are not drawn yet take beside, at most."""
 
 
 class PlannedRunJson(TypedDict):
@@ -79,11 +81,12 @@ def plan(
     workers: int,
     pace: float,
     texts: Mapping[str, str],
+    drawn: float = 0.0,
     *,
     json: bool,
 ) -> None:
     """`--dry-run`: what would run and what it would cost, told as a range; `pace`: how much longer than estimated the
-    runs in the store took; `texts`: the files that the command named."""
+    runs in the store took; `texts`: the files that the command named; `drawn`: seconds that surfaces take beside."""
     missing = {spec.run_id for spec in planned.missing}
     seconds = pace * sum(map(cost.seconds, planned.missing)) / workers
     memory = workers * max(map(cost.memory, planned.missing), default=0)
@@ -103,6 +106,7 @@ def plan(
             "workers": workers,
             **_time(seconds),
             "pace": round(pace, 3),
+            "surfaces_seconds": round(drawn, 1),
             "memory_bytes": memory,
             "disk_bytes": room,
         }
@@ -135,6 +139,8 @@ def plan(
         f"{len(specs)} runs, {len(missing)} to train: {cost.span(seconds)} on {workers} "
         f"worker{'s' * (workers > 1)}, {memory / 1e9:.1f} GB of memory, {room / 1e6:.0f} MB of disk"
     )
+    if drawn:
+        console.say(f"their surfaces, unless they are drawn already: {cost.span(drawn)} more")
 
 
 def budget(need: Budget, *, json: bool) -> None:

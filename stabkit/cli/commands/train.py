@@ -17,14 +17,14 @@ from stabkit.cli.commands import dry_run
 from stabkit.cli.progress import Screen
 from stabkit.cli.signals import Signals
 from stabkit.errors import FailedRuns, UsageError
-from stabkit.methods import own
+from stabkit.methods import label_of, own
 from stabkit.options import lines, model, ranges, requests
 from stabkit.options.commands import COMMANDS, OPTIONS
 from stabkit.report import json_document
 from stabkit.report.result import SweepResult
 from stabkit.results.forecast.model import HORIZON
 from stabkit.results.run import Run
-from stabkit.running import cost, runs
+from stabkit.running import cost, runs, surfaces
 from stabkit.running.request import Request, TooManyRuns
 from stabkit.spec import SHORTEST_JUDGED
 from stabkit.storage.store import Store
@@ -96,7 +96,10 @@ def plan(invocation: Invocation) -> None:
         return
     for note in asked.notes:
         console.warn(note)
-    dry_run.plan(asked.specs, *planned(asked), asked.texts, json=json)
+    plan, workers, pace = planned(asked)
+    compared = len(set(map(label_of, asked.specs)))
+    drawn = pace * sum(surfaces.seconds(spec, asked.surfaces, compared) for spec in asked.specs) / workers
+    dry_run.plan(asked.specs, plan, workers, pace, asked.texts, drawn, json=json)
 
 
 def planned(asked: Request) -> tuple[Any, int, float]:
