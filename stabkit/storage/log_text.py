@@ -61,8 +61,25 @@ OTHERS: tuple[tuple[re.Pattern[str], Quantity | None], ...] = (
     (re.compile(r"^lr_|_lr$|learning_rate"), "rate"),
 )
 """Of names that are not among these, the first that fits."""
-NO_STEP = {"skipped", "total", "max", "nan", "warmup", "number", "every", "per", "save", "eval", "of", "each", "last"}
-"""What before `step` or `iterations` makes it a number of something else."""
+NOT_OF = {
+    "step": {
+        "skipped",
+        "total",
+        "max",
+        "nan",
+        "warmup",
+        "number",
+        "every",
+        "per",
+        "save",
+        "eval",
+        "of",
+        "each",
+        "last",
+    },
+    "loss": {"time"},
+}
+"""What before `step`, `iterations` or `cost` makes it a number of something else."""
 NUMBER = (
     r"[-+]?(?:\d[\d,]*\.?\d*(?:[eE][-+]?\d+)?(?:[kKM](?!\w))?|\.\d+(?:[eE][-+]?\d+)?|[nN][aA][nN]|[iI]nf(?:inity)?)"
 )
@@ -72,13 +89,14 @@ PAIR = re.compile(
 )
 ESCAPES = re.compile(r"\x1b?\[[0-9;]+m|\x1b\[[0-9;]*[A-Za-z]")
 TRIPLE = re.compile(rf"(\d+) (train|val) ({NUMBER})\s*")
+DARKNET = re.compile(rf"\s*(\d+)(?:, [\d.]+)?: ({NUMBER}), {NUMBER} avg\b.*", re.DOTALL)
 EVALUATION = re.compile(r"(?i)(?<![\w/.])(eval|evaluation|valid|validation|val|test|testing|dev)(?![\w/.])")
 PARTS, RUNS = ("phase", "split", "mode", "stage", "subset", "set"), ("run_id", "run", "run_name", "run_uuid")
 """Names of the part of the data that an entry is of, and of its run."""
 METRIC_FORM = "MLflow's file of one metric"
 THOUSAND = {"k": 1e3, "K": 1e3, "M": 1e6}
 THOUSANDS, HUGE = re.compile(r"[-+]?\d{1,3}(,\d{3})+(\.\d*)?"), 1e100
-METRIC, BARE = re.compile(r"\d{13} \S+ \d+\s*"), re.compile(rf"\s*{NUMBER}\s+{NUMBER}\s*")
+METRIC, BARE = re.compile(r"\d{13} \S+ \d+\s*"), re.compile(rf"\s*{NUMBER}:?\s+{NUMBER}\s*")
 
 
 @lru_cache(4096)
@@ -202,9 +220,9 @@ def read_text(path: Path, head: str, size: int, values: Values) -> str:
             values.entry(_numbers({"step": step, "loss": value}).items())
         return METRIC_FORM
     if len(first) > 1 and all(BARE.fullmatch(line) for line in first):
-        named = ("step", "loss") if _rises([line.split()[0] for line in first]) else ("loss", "step")
+        named = ("step", "loss") if _rises([line.split()[0].rstrip(":") for line in first]) else ("loss", "step")
         for line in whole:
-            values.entry(_numbers(dict(zip(named, line.split(), strict=False))).items())
+            values.entry(_numbers(dict(zip(named, line.replace(":", " ").split(), strict=False))).items())
         return "two columns without names"
     if (table := _header(first)) is not None:
         at, mark, names = table
@@ -302,6 +320,8 @@ def _printed(text: str) -> Iterator[tuple[str, float]]:
     """Names and the numbers that follow them."""
     if triple := TRIPLE.fullmatch(text):
         yield from (("step", float(triple[1])), (f"{triple[2]}_loss", number(triple[3]) or 0.0))
+    if darknet := DARKNET.fullmatch(text):
+        yield from (("step", float(darknet[1])), ("loss", number(darknet[2]) or 0.0))
     held_out = EVALUATION.search(text)
     for found in PAIR.finditer(text):
         before, name, value = (one or "" for one in found.groups())
@@ -310,7 +330,7 @@ def _printed(text: str) -> Iterator[tuple[str, float]]:
             before, name = "eval", "loss"
         if own is not None and before and quantity(f"{before} {name}") is not None:
             yield f"{before} {name}", own
-        elif own is not None and not (before.lower() in NO_STEP and (quantity(name) or "-")[0] == "step"):
+        elif own is not None and before.lower() not in NOT_OF.get((quantity(name) or "-")[0], ()):
             yield name, own
 
 

@@ -44,6 +44,8 @@ FORMS = {
     "MLflow's export": '"Run","metric","step","value"\n' + _lines('"a","loss","{step}","{loss}"\n"a","lr",1,1\n'),
     "MLflow's file": _lines("1700000000000 {loss} {step}\n"),
     "two columns": _lines("{loss} {step}\n"),
+    "two columns, a colon": _lines("{step}: {loss}\n"),
+    "darknet": _lines("{step}, 4.021: {loss}, 6.9 avg, 0.08 rate, 0.38 seconds, 515 images\n"),
     "nanoGPT": "step 0: train loss 4.2, val loss 4.3\n" + _lines("iter {step}: loss {loss}, time 24.1ms, mfu 15%\n"),
     "torchtitan": _lines("\x1b[36mstep: {step}  \x1b[32mloss:  {loss}  \x1b[39mgrad_norm:  1.2  tps: 1,234\n"),
     "Megatron": _lines(
@@ -120,6 +122,7 @@ def test_losses_of_games_are_left_out_and_others_named(tmp_path) -> None:
         _read(tmp_path, "step,g_loss,d_loss\n1,2,3\n2,2,3\n")
     (log,) = _read(tmp_path, "step,loss,lm_loss\n1,2,3\n2,2,3\n")
     assert log.notes == ("loss was read, and not lm_loss",)
+    assert not _read(tmp_path, "step 1 loss=2.0\nTime cost=257.4\nstep 2 loss=1.5\n")[0].notes
 
 
 def test_what_stands_beside_the_loss_is_read_too(tmp_path) -> None:
