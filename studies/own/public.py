@@ -2,9 +2,9 @@
 
     python -m studies.own log [--check]     docs/log.md, with the bound's table, and the bound's numbers (`stop.py`)
 
-Limits were chosen on the parts `build` and `held` (on the latter after it had judged once); `fresh` and `last`
-were collected afterwards, by somebody who did not know the program, and judge. `right` was written down from the numbers and the
-thread before the program read them; of several words each is acceptable. A long log has every k-th entry.
+Limits were chosen on the parts `build` and `held` (on the latter after it had judged once); `fresh` and `last` were
+collected afterwards, by somebody who did not know the program, and judge. `right` was written down from the numbers and
+the thread before the program read them; of several words each is acceptable. A long log has every k-th entry.
 """
 
 from __future__ import annotations
