@@ -80,7 +80,7 @@ def cells(rows: pd.DataFrame) -> list[Cell]:
 
 
 def in_short(every: pd.DataFrame) -> str:
-    """Of the first judged setting how many factors train and which ends lowest, medians over seeds, in the length of a
+    """Of the first judged setting how many factors train and, of one axis, which ends lowest, medians over seeds, in a
     headline: `DeepNorm trains with 4 of 5 factors on α, best with α × 4 (4.89; as published 5.6), not with α × 0.25.`;
     "" where none is judged."""
     rows = next((rows for _, rows in groups(every) if any(cell.word != "undecided" for cell in cells(rows))), None)
@@ -96,7 +96,7 @@ def in_short(every: pd.DataFrame) -> str:
     best = min(whole, key=lambda cell: ends[cell.a, cell.b], default=None)
     own = f"; as published {short(ends[1.0, 1.0], 3)}" if (1.0, 1.0) in ends else ""
     ranked = [""]
-    if best is not None and len(whole) > 1:
+    if best is not None and len(whole) > 1 and min(on.values()) == 1:
         where, beside = ("as published", "") if best.a == best.b == 1 else (f"with {best.name}", own)
         ranked = [f", best {where} ({short(ends[best.a, best.b], 3)}{more})" for more in (beside, "")] + ranked
     which = f", not with {' or with '.join(failing)}" if 0 < len(failing) <= 2 else ""
