@@ -217,9 +217,9 @@ def _probe(invocation: Invocation) -> None:
 
 @command(app, api.audit, ("json",))
 def _audit(invocation: Invocation) -> None:
-    from stabkit.own.factory import spelt
+    from stabkit.own.factory import refuse_missing
 
-    spelt("FACTORY", invocation.given["factory"])  # before torch
+    refuse_missing("FACTORY", invocation.given["factory"])  # before torch
     from stabkit.cli.commands.audit import audit
 
     audit(invocation.given, json=invocation.flag("json"))

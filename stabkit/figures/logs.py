@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from stabkit.figures.drawing import style
 from stabkit.figures.drawing.line_ends import End, label_ends
 from stabkit.figures.picture import Note, Picture
-from stabkit.results.log import DRAWN, LogJudgement
+from stabkit.results.log import DRAWN, TEXT, LogJudgement
 from stabkit.results.stop import LOOKS, Stop
 from stabkit.words import short
 
@@ -124,7 +124,7 @@ PICTURE: Picture[LogPicture] = Picture(
     see="a curve that goes flat early has stopped learning",
     read=(
         Note("The level is what knowing only how often each answer occurs costs: the unigram entropy."),
-        Note("A text's level lies at 0.6 to 0.86 of the uniform guess."),
+        Note("A text's level lies at {} to {} of the uniform guess.".format(*TEXT)),
         Note("What diverges leaves the panel."),
     ),
     columns=COLUMNS,

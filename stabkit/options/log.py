@@ -81,7 +81,7 @@ def bound(own: LogJudgement, alpha: float) -> stop.Stop:
 def _band(own: LogJudgement, alpha: float) -> stop.Stop:
     """By its level where that is known, else by ln V."""
     if own.log.unit != "update":
-        return stop.Stop(alpha, own.first, why="its log has no updates, and the bound looks at them")
+        return stop.Stop(alpha, own.first, why="unit")
     rate, known = own.log.rate, own.level_of in ("given", "counted")
     rises = (
         float(rate.steps[int(np.nanargmax(rate.values))]) if rate is not None and np.isfinite(rate.values).any() else 0

@@ -12,7 +12,7 @@ from typing import Any
 from stabkit.errors import UsageError
 from stabkit.options import machine, ranges
 from stabkit.options.commands import ProbeOptions
-from stabkit.own.factory import spelt
+from stabkit.own.factory import refuse_missing
 from stabkit.results.own.measured import UPDATES
 from stabkit.running.executors import ExecutorOptions
 from stabkit.running.probes import ProbeRequest
@@ -76,7 +76,7 @@ def _predicted(given: Any, widths: Any, steps: Any) -> tuple[int, ...]:
 def name(factory: str | Callable[..., Any]) -> str:
     """`module:function` of a factory; raises UsageError for one that a fresh process cannot import."""
     if isinstance(factory, str):
-        spelt("FACTORY", factory)
+        refuse_missing("FACTORY", factory)
         return factory
     module, name = getattr(factory, "__module__", "__main__"), getattr(factory, "__qualname__", "")
     if module == "__main__" or not name.isidentifier():

@@ -16,6 +16,8 @@ from typing import Any, cast
 from stabkit.errors import UsageError
 from stabkit.words import plain
 
+LOOKED = "looked on Python's path and in this folder"
+
 
 def function(option: str, text: str) -> Callable[..., Any]:
     """The function of that name; raises UsageError, in one line, for whatever goes wrong on the way.
@@ -23,7 +25,7 @@ def function(option: str, text: str) -> Callable[..., Any]:
     Modules are found where Python finds them, and in the current directory.
     """
     module, name = module_of(text), text.partition(":")[2]
-    spelt(option, text)
+    refuse_missing(option, text)
     if (here := os.getcwd()) not in sys.path:
         sys.path.insert(0, here)
     try:
@@ -47,7 +49,7 @@ def function(option: str, text: str) -> Callable[..., Any]:
     return cast("Callable[..., Any]", attribute)
 
 
-def spelt(option: str, text: str) -> None:
+def refuse_missing(option: str, text: str) -> None:
     """Raises UsageError for a name that is none, or whose module or package is in no place: nothing is imported."""
     module, (_, colon, name) = module_of(text), text.partition(":")
     if not colon or not all(part.isidentifier() for part in module.split(".")) or not name.isidentifier():
@@ -59,9 +61,6 @@ def spelt(option: str, text: str) -> None:
         return
     if not there:
         raise UsageError(f"{option}: no module {first!r}; {LOOKED}")
-
-
-LOOKED = "looked on Python's path and in this folder"
 
 
 def module_of(text: str) -> str:

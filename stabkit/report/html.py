@@ -29,7 +29,7 @@ from stabkit.results.readings import chain, reference_step, update_at
 from stabkit.results.records import lacking
 from stabkit.results.run import Run
 from stabkit.spec import RunSpec
-from stabkit.wording import answer, breaks, legend
+from stabkit.wording import answer, breaks, factors, legend
 from stabkit.words import fitting, number, percent, plain, short
 
 CHAIN = (
@@ -119,7 +119,7 @@ def opening(asked: order.PageOrder, ordered: order.Order, summary: Summary) -> l
     answered = summary.answer or summary.instead
     if asked is order.LANDSCAPE:
         return [f"{ordered.leads[0].title}." if ordered.leads else "", answered]
-    scaled = scales.in_short(scales.frame(summary.trained)) if asked is order.ABLATE else ""
+    scaled = factors.in_short(scales.frame(summary.trained)) if asked is order.ABLATE else ""
     brief = scaled or answer.in_short(summary.matrix) or fitting(answered, f"{answered.split(';')[0]}.")
     return [brief, answered]
 

@@ -13,7 +13,7 @@ import numpy as np
 from stabkit.report.json_document import SCHEMA, Document
 from stabkit.report.result import Answered
 from stabkit.results.log import LogEvent, LogJudgement, Word, reached
-from stabkit.results.stop import Stop
+from stabkit.results.stop import Reason, Stop
 from stabkit.wording import log as words
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ class StopJson(TypedDict):
     """Where it stops it; null where it goes on."""
     diverged: bool
     looks: int
-    why: str
+    why: Reason | None
     """Why the band says nothing."""
     edge: list[float | None]
     """The loss above which it stops it at updates 50, 100, … 300."""

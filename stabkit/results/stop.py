@@ -14,6 +14,11 @@ below 420, and judged on the others by `judge` itself (docs/log.md).
 
 The trainings counted had means of ten updates, a warm-up of at most WARMUP and weights drawn anew. Of a log that is not
 like them nothing is said: `Stop.why`.
+
+    level     neither a level nor classes       unit      steps are no updates
+    losses    no look has two losses            rises     the rate rises until `about`, beyond WARMUP
+    late      the first loss stands after FIRST
+    low       the first losses, `about`, lie below TRAINED of a uniform guess · high: beyond HIGH of it
 """
 
 from __future__ import annotations
@@ -23,6 +28,7 @@ import math
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
@@ -36,6 +42,9 @@ SHARES = (0.02, 0.05, 0.1, 0.2)
 UNSURE, WARMUP, FIRST, HIGH, GONE = 0.1, 200, 10, 1.5, 3
 """One less the confidence; updates that a rate rose at most; the update by which the first loss is to be logged; times
 a uniform guess that it may be; losses one after another that are no number: the training is over."""
+
+
+Reason = Literal["level", "unit", "losses", "rises", "late", "low", "high"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +100,10 @@ class Stop:
     """The look at which it is stopped, or where it diverged; None where it goes on."""
     looks: int = 0
     """Looks that there were losses for."""
-    why: str = ""
-    """Why nothing is said of it; "" where something is."""
+    why: Reason | None = None
+    """Why nothing is said of it; None where something is."""
+    about: float = math.nan
+    """The number of that reason."""
     diverged: bool = False
     """Whether it is stopped because it diverged, in the band or out of it."""
     counted: tuple[int, int] = (0, 0)
@@ -148,12 +159,12 @@ def judge(
     guess costs that; its rate rises until the update `rises`. `band`: another than the package's."""
     key, own = ("level", level) if level is not None else ("uniform", uniform)
     found = at_looks(steps, losses)
-    why = "it needs --classes, --level or --tokens" if own is None else _unlike(steps, losses, level, uniform, rises)
+    if own is None:
+        return Stop(alpha, math.nan, why="level")
     looks = int((~np.isnan(found)).sum())
-    if not why and not looks:
-        why = "it looks at the means of twenty updates up to update 300, and there are no two losses in any"
-    if why or own is None:
-        return Stop(alpha, math.nan if own is None else own, why=why)
+    why, about = _unlike(steps, losses, uniform if level is None else None, rises)
+    if why or not looks:
+        return Stop(alpha, own, why=why or "losses", about=about)
     by = band or bands()[key]
     limit = by.limit(alpha)
     with np.errstate(all="ignore"):
@@ -163,18 +174,15 @@ def judge(
     return Stop(alpha, own, step, looks, counted=(counted[0], counted[1]), edge=edge)
 
 
-def _unlike(steps: Array, losses: Array, level: float | None, uniform: float | None, rises: float) -> str:
-    """What sets a training apart from those counted; "" for nothing."""
-    if rises > WARMUP:
-        return f"its rate rises until update {rises:,.0f}, and of those counted to {WARMUP} at most"
+def _unlike(steps: Array, losses: Array, uniform: float | None, rises: float) -> tuple[Reason | None, float]:
+    """(what sets a training apart from those counted, the number of it); `uniform`: None where the level is known."""
     early = losses[(steps <= FIRST) & np.isfinite(losses)]
-    if level is None and uniform is not None and not len(early):
-        return f"its first loss stands after update {FIRST}: whether the weights were trained before is not known"
-    if level is None and uniform is not None and early.mean() < TRAINED * uniform:
-        return f"it begins at {early.mean():.3g}, far below a uniform guess ({uniform:.3g}), as trained weights do"
-    if level is None and uniform is not None and early.mean() > HIGH * uniform:
-        return f"it begins at {early.mean():.3g}, far above a uniform guess ({uniform:.3g})"
-    return ""
+    begin = float(early.mean()) if len(early) else math.nan
+    if rises > WARMUP:
+        return "rises", rises
+    if uniform is None or TRAINED * uniform <= begin <= HIGH * uniform:
+        return None, math.nan
+    return "late" if math.isnan(begin) else "low" if begin < uniform else "high", begin
 
 
 class StopLosses:

@@ -10,6 +10,7 @@ from typing import NamedTuple, TypedDict
 
 from stabkit.results.own.alarm import JUMP, LATE, LOGIT, LOGIT_RECALL, LOOKED_AT
 from stabkit.results.own.cell import Facts, ModelCell, sublayer_counts
+from stabkit.results.own.widths import COPIED
 from stabkit.words import listed, plain
 
 
@@ -60,11 +61,6 @@ def notes(cells: Sequence[ModelCell]) -> list[str]:
             "or from its own random generator"
         )
     return [*notes.values(), *filter(None, [uneven(cells), wide(cells)])]
-
-
-COPIED = {256: (26, 24, 16, 31), 512: (10, 14, 5, 16)}
-"""{a width: of models of it those for which the word of a copy of width 64 came true, at the same rate and at √(d/64)
-times it; those for which that of --quick at the width itself did; of so many with a clear outcome} (docs/ladder.md)."""
 
 
 def wide(cells: Sequence[ModelCell]) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from stabkit.results.log import TEXT, LogEvent, LogJudgement
-from stabkit.results.stop import Stop
+from stabkit.results.stop import FIRST, LOOKS, WARMUP, Reason, Stop
 from stabkit.words import listed, plain, short
 
 HEADS = ("says", "first loss", "last loss", "level", "to", "on the way")
@@ -16,6 +16,17 @@ LACKS = {
     "level": "no number of classes and no level: whether it knows more than frequencies is not known (`--classes`, "
     "`--tokens FILE` or `--level`)",
     "shares": "no counts of the classes: a flat loss may be what their shares give (`--tokens FILE` or `--level`)",
+}
+
+
+WHY: Mapping[Reason, str] = {
+    "level": "it needs --classes, --level or --tokens",
+    "unit": "its log has no updates, and the bound looks at them",
+    "losses": "it looks at the means of twenty updates, and there are no two losses in any",
+    "rises": f"its rate rises until update {{about:,.0f}}; it was counted on warm-ups up to {WARMUP}",
+    "late": f"its first loss stands after update {FIRST}: whether the weights were trained before is not known",
+    "low": "it begins at {about:.3g}, far below a uniform guess ({level:.3g}), as trained weights do",
+    "high": "it begins at {about:.3g}, far above a uniform guess ({level:.3g})",
 }
 
 
@@ -148,12 +159,11 @@ def stop(found: Stop) -> str:
     """What the bound says of one log."""
     if found.diverged:
         return f"Stop it: it diverged, at {at(found.step)}"
-    if not found.looks:
-        return f"The bound says nothing: {found.why}"
+    if found.why is not None:
+        return f"The bound says nothing: {WHY[found.why].format(about=found.about, level=found.level)}"
     if found.step is None:
-        return (
-            f"--stop lets it go on: it is in the band of those that train at its {found.looks} looks up to update 300"
-        )
+        looks = f"at all {found.looks} looks that it has had, of {len(LOOKS)} to update {LOOKS[-1]}"
+        return f"--stop lets it go on: it is in the band of those that train {looks}"
     return f"Stop it: at update {at(found.step)} it is out of the band of those that train"
 
 

@@ -77,7 +77,7 @@ def _head(by: Mapping[int, Sequence[JudgedRecipe]], width: int, rows: Rows) -> I
             adamw = sum(one.recipe.setup.optimizer == "adamw" for one in some)
             who = f"{len(some)} of 40 recipes have a clear outcome, {adamw} of them with AdamW"
             words = "; ".join(f"{NAMES[law]} {_right(counts(some, law))}" for law in COPIES)
-            yield f"At width {wider} {who}: too few for a sentence. Right are of {words}."
+            yield f"At width {wider} {who}: too few for a sentence. The words came true of {words}."
             yield ""
     long = sum(row.updates > row.case.updates for row in rows.values())
     yield (

@@ -150,7 +150,7 @@ beside this page, of a long one every k-th entry.
 """
 HELD_OUT_ONCE = "39 of 50 right, by commit 95c30c50"
 FRESH_ONCE = "26 of 30 right, four not read, one of the 26 placed firmly where it is not, by commit 97d06e7d"
-LAST_ONCE = "36 of 46 right, four not read, five too short, one placed firmly where it is not, by commit 6544a582"
+LAST_ONCE = '36 of 46 right, four not read, five "not enough", one placed firmly where it is not, by commit 6544a582'
 """What a part came to when nothing had been chosen on it, by the whole logs."""
 
 

@@ -15,6 +15,7 @@ from torch import nn
 
 import stabkit as api
 from stabkit.errors import UsageError
+from stabkit.wording import log as words
 from tests.commands import stabkit
 
 V = 50_000
@@ -121,7 +122,7 @@ def test_the_bound_says_nothing_of_epochs_warm_ups_trained_weights_or_a_wild_sta
     ):
         (tmp_path / name).write_text(text.replace(",loss\n", ",loss,x\n") if name in ("trained", "wild") else text)
         (stop,) = api.read_log(tmp_path / name, classes=V, stop=0.05).stops
-        assert stop is not None and stop.step is None and why in stop.why, name
+        assert stop is not None and stop.step is None and why in words.stop(stop), name
 
 
 def test_the_bound_reads_what_went_on_after_a_restart(tmp_path) -> None:

@@ -28,6 +28,7 @@ from stabkit.report.cards import card, reading
 from stabkit.results import records, scales
 from stabkit.results import update_fit as depth_fit
 from stabkit.results.run import Run
+from stabkit.wording import factors
 from tests.conftest import FULL
 from tests.figures.fake_runs import ended, known, plane, plausible, run, spec, step, sweep, table, wide
 
@@ -211,12 +212,12 @@ def test_the_headline_counts_pairs_that_train_and_the_title_names_those_that_fai
         )
     ]
     said = "DeepNorm trains with 1 of 3 factors on α, not with α × 0.25 or with α × 4."
-    assert scales.in_short(scales.frame(runs)) == said
+    assert factors.in_short(scales.frame(runs)) == said
     more = [*runs, known(run(spec("deepnorm", 2, alpha_scale=2.0), {}, "trains"), validation_loss=4.0)]
     said = "DeepNorm trains with 2 of 4 factors on α, best with α × 2 (4.00; as published 5.00)."
-    assert scales.in_short(scales.frame(more)) == said
+    assert factors.in_short(scales.frame(more)) == said
     undecided = [run(spec("deepnorm", 2, alpha_scale=a), {}, "early") for a in (1.0, 2.0)]
-    assert scales.in_short(scales.frame(undecided)) == "", "none is judged"
+    assert factors.in_short(scales.frame(undecided)) == "", "none is judged"
     assert SCALED.title(runs) == "DeepNorm, 2L-2L fails at α × 0.25 (1 of 2) and α × 4 (1 of 1)"
 
 

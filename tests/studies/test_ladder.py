@@ -18,6 +18,7 @@ from scipy.stats import binomtest
 from torch import nn
 
 from stabkit.results.own import alarm
+from stabkit.results.own.widths import COPIED
 from stabkit.wording import anatomy
 from studies import texts
 from studies.ladder import cells, curves, judge, logits, others, page_curves
@@ -228,7 +229,7 @@ def test_a_text_is_held_out_by_pieces_and_batches_keep_apart() -> None:
 
 def test_what_is_said_of_copies_is_what_the_committed_rows_give() -> None:
     rows = cells.read(DOCS / "ladder.csv")
-    for width, told in anatomy.COPIED.items():
+    for width, told in COPIED.items():
         found = judge.judged(rows, width, ())
         kept, root, quick = (judge.counts(found, reading) for reading in ("kept", "root", "quick"))
         assert (kept.right, root.right, quick.right, len(found)) == told and {kept.of, root.of, quick.of} == {

@@ -40,14 +40,16 @@ def log(invocation: Invocation) -> None:
 
 
 def _first(asked: LogOptions, *, wait: bool) -> report.LogResult:
-    """What is read at first; `wait`: until the files are there, and have losses."""
+    """What is read at first; `wait`: until every file is there and not empty."""
     while True:
         try:
             return read(asked)
-        except UsageError:
+        except UsageError as error:
             if not wait or all(Path(name).exists() and Path(name).stat().st_size for name in asked.files):
                 raise
-        time.sleep(PAUSE)
+            console.note(f"waiting: {error}")
+        while not all(Path(name).exists() and Path(name).stat().st_size for name in asked.files):
+            time.sleep(PAUSE)
 
 
 def show(result: report.LogResult, *, json: bool, again: bool = False) -> None:

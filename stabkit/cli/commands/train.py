@@ -96,10 +96,10 @@ def plan(invocation: Invocation) -> None:
         return
     for note in asked.notes:
         console.warn(note)
-    plan, workers, pace = planned(asked)
+    missing, workers, pace = planned(asked)
     compared = len(set(map(label_of, asked.specs)))
     drawn = pace * sum(surfaces.seconds(spec, asked.surfaces, compared) for spec in asked.specs) / workers
-    dry_run.plan(asked.specs, plan, workers, pace, asked.texts, drawn, json=json)
+    dry_run.plan(asked.specs, missing, workers, pace, asked.texts, drawn, json=json)
 
 
 def planned(asked: Request) -> tuple[Any, int, float]:
