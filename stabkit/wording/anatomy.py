@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, TypedDict
 
 from stabkit.results.own.alarm import JUMP, LATE, LOGIT, LOGIT_RECALL, LOOKED_AT
-from stabkit.results.own.cell import Facts, ModelCell, sublayer_counts
-from stabkit.results.own.widths import COPIED
+from stabkit.results.own.cell import COPIED, Facts, ModelCell, sublayer_counts
 from stabkit.words import listed, plain
 
 

@@ -3,7 +3,7 @@
 #
 # Left: Muon's twenty recipes at width 512 (flat ones first; about 20 minutes of a core each), logits at width 256 (14
 # trainings of 7 minutes): python -m studies.ladder train|curves --data DIR; then judge, and the numbers of COPIED in
-# stabkit/results/own/widths.py, README.md and SKILL.md (a test counts them).
+# stabkit/results/own/cell.py, README.md and SKILL.md (a test counts them).
 . "$(dirname "$0")/common.sh"
 export PYTHONPATH=$root
 study() { (cd "$root" && "$bin/python" -m studies.ladder "$@"); }

@@ -18,7 +18,7 @@ from scipy.stats import binomtest
 from torch import nn
 
 from stabkit.results.own import alarm
-from stabkit.results.own.widths import COPIED
+from stabkit.results.own.cell import COPIED
 from stabkit.wording import anatomy
 from studies import texts
 from studies.ladder import cells, curves, judge, logits, others, page_curves

@@ -19,6 +19,10 @@ from stabkit.results.typed import read
 PROBE_VERSION = 2
 """Of what is recorded: a folder of another is probed again."""
 
+COPIED = {256: (26, 24, 16, 31), 512: (10, 14, 5, 16)}
+"""{a width: of models of it those for which the word of a copy of width 64 came true, at the same rate and at √(d/64)
+times it; those for which that of --quick at the width itself did; of so many with a clear outcome} (docs/ladder.md)."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sublayer:

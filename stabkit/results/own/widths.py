@@ -28,9 +28,6 @@ FEWEST = 3
 FAILS = ("fails", "probably fails")
 FARTHEST = 256.0
 """The largest multiple that is tried, and one over the smallest."""
-COPIED = {256: (26, 24, 16, 31), 512: (10, 14, 5, 16)}
-"""{a width: of models of it those for which the word of a copy of width 64 came true, at the same rate and at √(d/64)
-times it; those for which that of --quick at the width itself did; of so many with a clear outcome} (docs/ladder.md)."""
 
 
 class AtWidthJson(TypedDict):
