@@ -88,6 +88,17 @@ const I GIVEN = 7;   // addresses of a sub-layer in `given`
 
 inline I padded(I n) { return (n + PAD - 1) / PAD * PAD; }
 
+// A size that the compiler is told, so that it can unroll what runs over it; 0: one that only the call knows.
+template <I N> struct Size {
+    Size(I) {}
+    constexpr operator I() const { return N; }
+};
+template <> struct Size<0> {
+    const I value;
+    Size(I size) : value(size) {}
+    operator I() const { return value; }
+};
+
 // ---- vectors, as wide as the processor's
 
 #ifdef __AVX512F__
@@ -204,15 +215,17 @@ template <class T> inline void tangents(I size, const T* x, T* y, T alpha) {
 
 // ---- matrix products, rows contiguous
 
-// c = beta·c + A·b of R rows and NV vectors, the sums in registers; A(i, k) = a[i·lda + k], or TURNED a[k·lda + i].
+// c = beta·c + A·b + bias of R rows and NV vectors, the sums in registers, bias (or 0) a row of them; A(i, k) = a[i·lda + k], or TURNED a[k·lda + i].
 template <class T, bool TURNED, int R, int NV>
-inline __attribute__((always_inline)) void tile(I K, const T* a, I lda, const T* b, I ldb, T beta, T* c, I ldc) {
+inline __attribute__((always_inline)) void tile(
+    I K, const T* a, I lda, const T* b, I ldb, T beta, const T* bias, T* c, I ldc
+) {
     const I step = lanes<T>();
     Vec<T> sum[R][NV];
 #pragma GCC unroll 16
     for (int r = 0; r < R; ++r)
 #pragma GCC unroll 2
-        for (int v = 0; v < NV; ++v) sum[r][v] = Vec<T>{};
+        for (int v = 0; v < NV; ++v) sum[r][v] = bias ? load(bias + v * step) : Vec<T>{};
     for (I k = 0; k < K; ++k) {
         Vec<T> row[NV];
 #pragma GCC unroll 2
@@ -234,20 +247,20 @@ inline __attribute__((always_inline)) void tile(I K, const T* a, I lda, const T*
 }
 
 template <class T, bool TURNED, int NV>
-inline void tiles(I M, I K, const T* a, I lda, const T* b, I ldb, T beta, T* c, I ldc) {
+inline void tiles(I M, I K, const T* a, I lda, const T* b, I ldb, T beta, const T* bias, T* c, I ldc) {
     const I next = TURNED ? 1 : lda;
     I i = 0;
-    for (; i + ROWS <= M; i += ROWS) tile<T, TURNED, ROWS, NV>(K, a + i * next, lda, b, ldb, beta, c + i * ldc, ldc);
-    for (; i + 4 <= M; i += 4) tile<T, TURNED, 4, NV>(K, a + i * next, lda, b, ldb, beta, c + i * ldc, ldc);
-    for (; i < M; ++i) tile<T, TURNED, 1, NV>(K, a + i * next, lda, b, ldb, beta, c + i * ldc, ldc);
+    for (; i + ROWS <= M; i += ROWS) tile<T, TURNED, ROWS, NV>(K, a + i * next, lda, b, ldb, beta, bias, c + i * ldc, ldc);
+    for (; i + 4 <= M; i += 4) tile<T, TURNED, 4, NV>(K, a + i * next, lda, b, ldb, beta, bias, c + i * ldc, ldc);
+    for (; i < M; ++i) tile<T, TURNED, 1, NV>(K, a + i * next, lda, b, ldb, beta, bias, c + i * ldc, ldc);
 }
 
 // c (M, N) = A·b of matrices that fit the nearest cache; N a multiple of 16.
 template <class T, bool TURNED> void small(I M, I N, I K, const T* a, I lda, const T* b, I ldb, T* c, I ldc) {
     const I step = lanes<T>();
     I j = 0;
-    for (; j + 2 * step <= N; j += 2 * step) tiles<T, TURNED, 2>(M, K, a, lda, b + j, ldb, 0, c + j, ldc);
-    if (j < N) tiles<T, TURNED, 1>(M, K, a, lda, b + j, ldb, 0, c + j, ldc);
+    for (; j + 2 * step <= N; j += 2 * step) tiles<T, TURNED, 2>(M, K, a, lda, b + j, ldb, 0, nullptr, c + j, ldc);
+    if (j < N) tiles<T, TURNED, 1>(M, K, a, lda, b + j, ldb, 0, nullptr, c + j, ldc);
 }
 
 // y (size, rows) of x (rows, size): by blocks of 8 × 8 in registers.
@@ -279,7 +292,7 @@ inline void eight(const double* x, I ldx, double* y, I ldy) {
     for (I i = 0; i < 8; ++i)
         for (I j = 0; j < 8; ++j) y[i * ldy + j] = x[j * ldx + i];
 }
-template <class T> inline void turned(const T* x, I ldx, I rows, I size, T* y, I ldy) {
+template <class T> __attribute__((noinline)) void turned(const T* x, I ldx, I rows, I size, T* y, I ldy) {
     I r = 0;
     for (; r + 8 <= rows; r += 8) {
         I i = 0;
@@ -295,19 +308,21 @@ template <class T> inline void turned(const T* x, I ldx, I rows, I size, T* y, I
 // measured: it copies what is 64 wide, and gives them no vectors of 64 bytes (`benchmarks/products.py`).
 template <class T> struct Products {
     T* pack;  // DEEP rows of a panel of b, and a tile's worth of c
-    static constexpr I DEEP = 512, WIDE = 2 * lanes<T>();
+    static constexpr I DEEP = 512, NEAR = 128, WIDE = 2 * lanes<T>();
     static constexpr I SIZE = DEEP * WIDE + ROWS * WIDE;
 
-    // c (m, n) = beta·c + op(a)·op(b): by panels of two vectors of columns; b is copied where its rows are not there.
-    template <bool TA, bool TB> void multiply(I m, I n, I k, const T* a, const T* b, T beta, T* c) const {
+    // c (m, n) = beta·c + op(a)·op(b) + bias (n, or 0): by panels of two vectors of columns; b is copied where its rows are not there.
+    template <bool TA, bool TB>
+    __attribute__((noinline)) void multiply(I m, I n, I k, const T* a, const T* b, T beta, T* c, const T* bias = nullptr) const {
         const I lda = TA ? m : k, ldb = TB ? k : n;
-        for (I j = 0; j < n; j += WIDE) {
-            const I w = n - j < WIDE ? n - j : WIDE;
-            for (I q = 0; q < k; q += DEEP) {
-                const I deep = k - q < DEEP ? k - q : DEEP;
+        const I block = TA ? NEAR : DEEP;
+        for (I q = 0; q < k; q += block)
+            for (I j = 0; j < n; j += WIDE) {
+                const I w = n - j < WIDE ? n - j : WIDE, deep = k - q < block ? k - q : block;
                 const bool copied = TB || w < WIDE;
                 const T *panel = copied ? pack : b + q * ldb + j, *rows = TA ? a + q * lda : a + q;
                 const T over = q ? 1 : beta;
+                const T* first = bias && !q ? bias + j : nullptr;  // a sum begins with it
                 if (copied) {
                     if (TB) turned(b + j * ldb + q, ldb, w, deep, pack, WIDE);
                     for (I i = 0; i < deep; ++i) {
@@ -315,25 +330,32 @@ template <class T> struct Products {
                         for (I x = w; x < WIDE; ++x) pack[i * WIDE + x] = 0;
                     }
                 }
+                if (TA) {  // the rows of the next block on their way, a share with every panel: backward finds them cold
+                    const I share = (block * ldb * WIDE / n + 15) / 16 * 16;
+                    const T *from = b + (q + block) * ldb + j / WIDE * share, *end = b + k * ldb;
+                    for (I i = 0; i < share && from + i < end; i += 64 / sizeof(T)) __builtin_prefetch(from + i, 0, 2);
+                }
                 const I step = copied ? WIDE : ldb;
                 if (w == WIDE) {
-                    tiles<T, TA, 2>(m, deep, rows, lda, panel, step, over, c + j, n);
+                    tiles<T, TA, 2>(m, deep, rows, lda, panel, step, over, first, c + j, n);
                 } else {  // a row of c ends inside a vector
                     T* edge = pack + DEEP * WIDE;
                     for (I i = 0; i < m; i += ROWS) {
                         const I high = m - i < ROWS ? m - i : ROWS;
-                        tiles<T, TA, 2>(high, deep, TA ? rows + i : rows + i * lda, lda, panel, step, 0, edge, WIDE);
+                        tiles<T, TA, 2>(high, deep, TA ? rows + i : rows + i * lda, lda, panel, step, 0, nullptr, edge, WIDE);
                         for (I r = 0; r < high; ++r)
                             for (I x = 0; x < w; ++x) {
                                 T* at = c + (i + r) * n + j + x;
-                                *at = over != 0 ? *at * over + edge[r * WIDE + x] : edge[r * WIDE + x];
+                                const T sum = first ? edge[r * WIDE + x] + first[x] : edge[r * WIDE + x];
+                                *at = over != 0 ? *at * over + sum : sum;
                             }
                     }
                 }
             }
-        }
     }
-    void forward(I rows, I in, I out, const T* x, const T* w, T* y) const { multiply<false, true>(rows, out, in, x, w, 0, y); }
+    void forward(I rows, I in, I out, const T* x, const T* w, const T* bias, T* y) const {
+        multiply<false, true>(rows, out, in, x, w, 0, y, bias);
+    }
     void input(I rows, I in, I out, const T* dy, const T* w, T beta, T* dx) const { multiply<false, false>(rows, in, out, dy, w, beta, dx); }
     void weight(I rows, I in, I out, const T* dy, const T* x, T* dw) const {
         if (dw) multiply<true, false>(out, in, rows, dy, x, 1, dw);
@@ -343,7 +365,7 @@ template <class T> struct Products {
 // ---- parts: what may stand at a place, a row at a time
 
 template <class T> struct Part {
-    I code = NONE, size = 0, heads = 1;
+    I code = NONE, heads = 1;
     const T* p[3] = {};
     T* g[3] = {};
     T *first = nullptr, *second = nullptr;  // sums of a block of rows
@@ -351,7 +373,7 @@ template <class T> struct Part {
     explicit operator bool() const { return code != NONE; }
     I stats() const { return code == LAYER ? 2 : code == RMS || code == RMS_ACROSS ? 1 : 0; }  // kept of a row
 
-    void forward(const T* x, T* y, T* stat) const {
+    template <class N> void forward(N size, const T* x, T* y, T* stat) const {
         const T *w = p[0], *b = p[1];
         switch (code) {
         case LAYER: {
@@ -403,8 +425,9 @@ template <class T> struct Part {
     }
 
     // dx from dy, which it may be; sums of what belongs to its parameters.
-    void backward(const T* x, const T* dy, T* dx, const T* stat, T* t) {
+    template <class N> void backward(N size, const T* x, const T* dy, T* dx, const T* stat, T* t) {
         const T* w = p[0];
+        T *__restrict by_first = first, *__restrict by_second = second;  // they lie apart from all else
         switch (code) {
         case LAYER: {
             const T mean = stat[0], scale = stat[1];
@@ -412,8 +435,8 @@ template <class T> struct Part {
 #pragma omp simd reduction(+ : m1, m2)
             for (I i = 0; i < size; ++i) {
                 const T hat = (x[i] - mean) * scale;
-                first[i] += dy[i] * hat;
-                second[i] += dy[i];
+                by_first[i] += dy[i] * hat;
+                by_second[i] += dy[i];
                 m1 += dy[i] * w[i];
                 m2 += dy[i] * w[i] * hat;
             }
@@ -429,7 +452,7 @@ template <class T> struct Part {
             T m2 = 0;
 #pragma omp simd reduction(+ : m2)
             for (I i = 0; i < size; ++i) {
-                first[i] += dy[i] * x[i] * scale;
+                by_first[i] += dy[i] * x[i] * scale;
                 m2 += dy[i] * w[i] * x[i] * scale;
             }
             m2 /= size;
@@ -443,8 +466,8 @@ template <class T> struct Part {
             T sum = 0;
 #pragma omp simd reduction(+ : sum)
             for (I i = 0; i < size; ++i) {
-                first[i] += dy[i] * t[i];
-                second[i] += dy[i];
+                by_first[i] += dy[i] * t[i];
+                by_second[i] += dy[i];
                 const T inner = dy[i] * p[1][i] * (1 - t[i] * t[i]);
                 sum += inner * x[i];
                 dx[i] = inner * alpha;
@@ -487,7 +510,7 @@ template <class T> struct Part {
             for (I i = 0; i < many; ++i) to[i] += sums[i];
         std::memset(sums, 0, many * sizeof(T));
     }
-    void flush() {  // after a block of rows
+    void flush(I size) {  // after a block of rows
         if (code == LAYER) add(g[0], first, size), add(g[1], second, size);
         if (code == RMS || code == RMS_ACROSS) add(g[0], first, size);
         if (code == DYT) add(g[1], first, size), add(g[2], second, size);
@@ -523,9 +546,14 @@ template <class T> struct Arena {
     }
 };
 
-template <class T> struct Stack {
+// WIDTH and HEAD: the width and that of a head, where the library has a form of its own for them.
+template <class T, I WIDTH = 0, I HEAD = 0> struct Stack {
     const Call& c;
-    const I t, s, b, d, H, E, n, m, Sp_self, Sp_cross;
+    const I t, s, b;
+    const Size<WIDTH> d;
+    const I H;
+    const Size<HEAD> E;
+    const I n, m, Sp_self, Sp_cross;
     const bool keep;
     Products<T> product;
     T* scratch = nullptr;  // behind all buffers, for what no later sub-layer reads
@@ -537,10 +565,9 @@ template <class T> struct Stack {
     const T* value(I at) const { return at < 0 ? nullptr : (const T*)c.parameters[at]; }
     T* gradient(I at) const { return at < 0 || !c.gradients ? nullptr : (T*)c.gradients[at]; }
 
-    Part<T> part(const Sublayer& l, Place place, I size) const {
+    Part<T> part(const Sublayer& l, Place place) const {
         Part<T> p;
         p.code = l.parts[place];
-        p.size = p.code == RMS_ACROSS ? size * H : size;
         p.heads = H;
         if (p.code == NONE) return p;
         const I many[] = {0, 2, 1, 3, 1, 2, 1, 1};
@@ -621,7 +648,7 @@ template <class T> struct Stack {
     // Of one head: its matrices, forward and backward; of a backward pass what goes from sub-layer to sub-layer.
     I head_size() const {
         const I L = t > s ? t : s, Ep = padded(E), Sp = Sp_self > Sp_cross ? Sp_self : Sp_cross;
-        return (3 * L + 3 * L) * Ep + E * Sp + t * Sp + 64;
+        return (5 * L + 2 * Sp) * Ep + t * Sp + 64;
     }
     I row_size() const { return 8 * widest() + 16 * d; }
     I scratch_size() const { return head_size() + row_size() + Products<T>::SIZE + 16 + (keep ? n * (5 * d + 2 * widest()) + m * 2 * d + 7 * 16 : 0); }
@@ -652,7 +679,7 @@ template <class T> struct Stack {
             const Buffers<T> w = buffers(i, a, turn[i % 2]);
             const T* u = entering(l, w, x);
             const T* last = attends(l) ? attention(l, w, u) : feed_forward(l, w, u);
-            product.forward(n, attends(l) ? d : l.inner, d, last, value(l.map2), w.f0);
+            product.forward(n, attends(l) ? I(d) : l.inner, d, last, value(l.map2), value(l.bias2), w.f0);
             leaving(l, w, x, c.dropped ? (const T*)c.dropped[i] : nullptr);
             x = w.y;
         }
@@ -661,42 +688,31 @@ template <class T> struct Stack {
 
     const T* entering(const Sublayer& l, const Buffers<T>& w, const T* x) const {
         if (!w.u0 && !w.u1) return x;
-        const Part<T> in = part(l, IN, d), first = part(l, FIRST, d);
+        const Part<T> in = part(l, IN), first = part(l, FIRST);
         for (I r = 0; r < n; ++r) {
             const T* u = x + r * d;
             if (w.u0) {
                 T* v = w.u0 + r * d;
-                if (in) in.forward(u, v, w.s_in + 2 * r), u = v;
+                if (in) in.forward(d, u, v, w.s_in + 2 * r), u = v;
                 if (l.kappa != 1)
                     for (I i = 0; i < d; ++i) v[i] = u[i] * T(l.kappa);
                 u = v;
             }
-            if (first) first.forward(u, w.u1 + r * d, w.s_first + 2 * r);
+            if (first) first.forward(d, u, w.u1 + r * d, w.s_first + 2 * r);
         }
         return w.u1 ? w.u1 : w.u0;
     }
     const T* entered(const Buffers<T>& w, const T* x) const { return w.u1 ? w.u1 : w.u0 ? w.u0 : x; }
 
-    static void biased(T* x, const T* bias, I rows, I size) {
-        if (bias)
-            for (I r = 0; r < rows; ++r)
-#pragma omp simd
-                for (I i = 0; i < size; ++i) x[r * size + i] += bias[i];
-    }
-
     const T* feed_forward(const Sublayer& l, const Buffers<T>& w, const T* u) const {
         const I f = l.inner, wide = inner_rows(l);
-        const T* bias = value(l.bias1);
-        const Part<T> mid = part(l, MID, f), last = part(l, LAST, f);
+        const Part<T> mid = part(l, MID), last = part(l, LAST);
         T* h0 = w.h0 ? w.h0 : w.h;
-        product.forward(n, d, wide, u, value(l.map1), h0);
+        product.forward(n, d, wide, u, value(l.map1), value(l.bias1), h0);
         for (I r = 0; r < n; ++r) {
             T *x = h0 + r * wide, *h = w.h + r * f;
-            if (bias)
-#pragma omp simd
-                for (I i = 0; i < wide; ++i) x[i] += bias[i];
             const T* gate = x;
-            if (mid) mid.forward(x, w.h1 + r * f, w.s_mid + 2 * r), gate = w.h1 + r * f;
+            if (mid) mid.forward(f, x, w.h1 + r * f, w.s_mid + 2 * r), gate = w.h1 + r * f;
             if (l.kind == RELU) {
                 for (I i = 0; i < f; ++i) h[i] = gate[i] < 0 ? T(0) : gate[i];  // NaN stays
             } else {
@@ -705,7 +721,7 @@ template <class T> struct Stack {
 #pragma omp simd
                 for (I i = 0; i < f; ++i) h[i] = gate[i] * h[i] * up[i];
             }
-            if (last) last.forward(h, w.last + r * f, w.s_last + 2 * r);
+            if (last) last.forward(f, h, w.last + r * f, w.s_last + 2 * r);
         }
         return w.last ? w.last : w.h;
     }
@@ -713,17 +729,17 @@ template <class T> struct Stack {
     // What of a packed tensor (positions, B, H, roles, E) is one role's: its part, then its turn by position.
     void of_heads(const Sublayer& l, const T* from, T* to, I rows, I roles, I role, Place place, T* stat, bool turned) const {
         const I wide = H * roles * E, half = E / 2;
-        const Part<T> p = part(l, place, E);
+        const Part<T> p = part(l, place);
         T* row = row_scratch();
         for (I r = 0; r < rows; ++r) {
             const T* x = from + r * wide + role * E;
             T* y = to + r * wide + role * E;
             if (p.code == RMS_ACROSS) {
                 for (I h = 0; h < H; ++h) std::memcpy(&row[h * E], x + h * roles * E, E * sizeof(T));
-                p.forward(row, row + d, stat + 2 * H * r);
+                p.forward(d, row, row + d, stat + 2 * H * r);
                 for (I h = 0; h < H; ++h) std::memcpy(y + h * roles * E, &row[d + h * E], E * sizeof(T));
             } else if (p) {
-                for (I h = 0; h < H; ++h) p.forward(x + h * roles * E, y + h * roles * E, stat + 2 * (H * r + h));
+                for (I h = 0; h < H; ++h) p.forward(E, x + h * roles * E, y + h * roles * E, stat + 2 * (H * r + h));
             } else if (x != y) {
                 for (I h = 0; h < H; ++h) std::memcpy(y + h * roles * E, x + h * roles * E, E * sizeof(T));
             }
@@ -743,7 +759,7 @@ template <class T> struct Stack {
     // The same backward, in place: d from of what left to of what entered.
     void of_heads_backward(const Sublayer& l, const T* from, T* dy, I rows, I roles, I role, Place place, const T* stat, bool turned) const {
         const I wide = H * roles * E, half = E / 2;
-        Part<T> p = part(l, place, E);
+        Part<T> p = part(l, place);
         T *row = row_scratch(), *sums = row + 2 * d;
         p.first = sums, p.second = sums + d;
         for (I r = 0; r < rows; ++r) {
@@ -765,97 +781,93 @@ template <class T> struct Stack {
                     std::memcpy(&row[h * E], x + h * roles * E, E * sizeof(T));
                     std::memcpy(&row[d + h * E], g + h * roles * E, E * sizeof(T));
                 }
-                p.backward(row, row + d, row + d, stat + 2 * H * r, sums + 2 * d);
+                p.backward(d, row, row + d, row + d, stat + 2 * H * r, sums + 2 * d);
                 for (I h = 0; h < H; ++h) std::memcpy(g + h * roles * E, &row[d + h * E], E * sizeof(T));
             } else if (p) {
                 for (I h = 0; h < H; ++h)
-                    p.backward(x + h * roles * E, g + h * roles * E, g + h * roles * E, stat + 2 * (H * r + h), &sums[2 * d]);
+                    p.backward(E, x + h * roles * E, g + h * roles * E, g + h * roles * E, stat + 2 * (H * r + h), &sums[2 * d]);
             }
-            if (p && (r + 1) % BLOCK == 0) p.flush();
+            if (p && (r + 1) % BLOCK == 0) p.flush(p.code == RMS_ACROSS ? I(d) : I(E));
         }
-        if (p) p.flush(), p.finish();
+        if (p) p.flush(p.code == RMS_ACROSS ? I(d) : I(E)), p.finish();
     }
 
-    // Where a role of one head lies, and the bias that is still to be added to it.
+    // Where a role of one head lies: its rows of E in a packed tensor.
     struct Role {
         const T* x;
         I next;
-        const T* bias;
     };
-    Role role(const T* packed, I roles, I which, I sentence, I head, const T* bias) const {
-        return {packed + ((sentence * H + head) * roles + which) * E, b * H * roles * E,
-                bias ? bias + (head * roles + which) * E : nullptr};
+    Role role(const T* packed, I roles, I which, I sentence, I head) const {
+        return {packed + ((sentence * H + head) * roles + which) * E, b * H * roles * E};
     }
-    static void rows_of(const Role& at, I rows, I size, T scale, T* y, I ldy) {  // (rows, size), the rest of ldy zeros
+    // (rows, E) with zeros to a width of ldy and a height of `high`.
+    void rows_of(Role at, I rows, I high, T scale, T* y, I ldy) const {
         for (I r = 0; r < rows; ++r) {
             const T* x = at.x + r * at.next;
             T* to = y + r * ldy;
-            if (at.bias)
 #pragma omp simd
-                for (I i = 0; i < size; ++i) to[i] = (x[i] + at.bias[i]) * scale;
-            else
-#pragma omp simd
-                for (I i = 0; i < size; ++i) to[i] = x[i] * scale;
-            for (I i = size; i < ldy; ++i) to[i] = 0;
+            for (I i = 0; i < E; ++i) to[i] = x[i] * scale;
+            for (I i = E; i < ldy; ++i) to[i] = 0;
         }
+        if (high > rows) std::memset(y + rows * ldy, 0, (high - rows) * ldy * sizeof(T));
     }
-    static void columns_of(const T* x, I ldx, I rows, I size, T* y, I ldy) {  // (size, rows) of (rows, size), likewise
-        turned(x, ldx, rows, size, y, ldy);
-        for (I i = 0; i < size; ++i)
-            for (I r = rows; r < ldy; ++r) y[i * ldy + r] = 0;
+    static void columns_of(const T* x, I ldx, I rows, I size, T* y) {  // all multiples of 8
+        for (I r = 0; r < rows; r += 8)
+            for (I i = 0; i < size; i += 8) eight(x + r * ldx + i, ldx, y + i * rows + r, rows);
+    }
+    // c (rows, E) = A·b as rows of a role; `aside` where a row is no whole vectors.
+    template <bool TURNED> void into(I rows, I K, const T* a, I lda, const T* b, I Ep, T* aside, Role at) const {
+        T* to = (T*)at.x;
+        if (E == Ep) return small<T, TURNED>(rows, Ep, K, a, lda, b, Ep, to, at.next);
+        small<T, TURNED>(rows, Ep, K, a, lda, b, Ep, aside, Ep);
+        for (I r = 0; r < rows; ++r) std::memcpy(to + r * at.next, aside + r * Ep, E * sizeof(T));
     }
 
-    // Where queries, keys and values are once parts and turns are done, and the biases that are not in them yet.
+    // Where queries, keys and values are once parts and turns are done.
     struct Packed {
         const T *q, *k;
         I q_roles, k_roles, key, value, keys, Sp;
-        const T *q_bias, *k_bias;
     };
     Packed packed(const Sublayer& l, const Buffers<T>& w) const {
-        const bool self = l.kind == SELF, done = headed(l) || turns(l);
-        const T *b1 = done ? nullptr : value(l.bias1), *b2 = done ? nullptr : value(l.memory_bias);
-        if (self) return {w.q, w.q, 3, 3, 1, 2, t, Sp_self, b1, b1};
-        return {w.q, w.k, 1, 2, 0, 1, s, Sp_cross, b1, b2};
+        if (l.kind == SELF) return {w.q, w.q, 3, 3, 1, 2, t, Sp_self};
+        return {w.q, w.k, 1, 2, 0, 1, s, Sp_cross};
     }
 
     const T* attention(const Sublayer& l, const Buffers<T>& w, const T* u) const {
         const bool self = l.kind == SELF;
         const I roles = self ? 3 : 1;
-        product.forward(n, d, roles * d, u, value(l.map1), w.q0);
-        if (!self) product.forward(m, d, 2 * d, (const T*)c.memory, value(l.memory), w.k0);
+        product.forward(n, d, roles * d, u, value(l.map1), value(l.bias1), w.q0);
+        if (!self) product.forward(m, d, 2 * d, (const T*)c.memory, value(l.memory), value(l.memory_bias), w.k0);
         if (headed(l) || turns(l)) {
-            biased(w.q0, value(l.bias1), n, roles * d);
             T* stat = w.s_heads;
             of_heads(l, w.q0, w.q, n, roles, 0, QUERY, stat, turns(l));
             stat += 2 * H * n;
-            if (!self) biased(w.k0, value(l.memory_bias), m, 2 * d);
             const I rows = self ? n : m;
             of_heads(l, self ? w.q0 : w.k0, self ? w.q : w.k, rows, self ? 3 : 2, self ? 1 : 0, KEY, stat, turns(l));
             of_heads(l, self ? w.q0 : w.k0, self ? w.q : w.k, rows, self ? 3 : 2, self ? 2 : 1, VALUE, stat + 2 * H * rows, false);
         }
         const Packed at = packed(l, w);
         const I S = at.keys, Sp = at.Sp, Ep = padded(E);
-        T *Q = head_scratch(), *K = Q + t * Ep, *V = K + S * Ep, *KT = V + S * Ep, *O = KT + E * Sp;
+        T *Q = head_scratch(), *K = Q + t * Ep, *V = K + Sp * Ep, *KT = V + S * Ep, *O = KT + Ep * Sp;
         const T scale = T(1.0 / std::sqrt(double(E)));
         for (I sentence = 0; sentence < b; ++sentence) {
             const T* mask = c.mask && !l.causal ? (const T*)c.mask + sentence * S : nullptr;
             for (I head = 0; head < H; ++head) {
                 T* P = w.p + (sentence * H + head) * t * Sp;
-                rows_of(role(at.q, at.q_roles, 0, sentence, head, at.q_bias), t, E, scale, Q, Ep);
-                rows_of(role(at.k, at.k_roles, at.key, sentence, head, at.k_bias), S, E, 1, K, Ep);
-                rows_of(role(at.k, at.k_roles, at.value, sentence, head, at.k_bias), S, E, 1, V, Ep);
-                columns_of(K, Ep, S, E, KT, Sp);
+                rows_of(role(at.q, at.q_roles, 0, sentence, head), t, t, scale, Q, Ep);
+                rows_of(role(at.k, at.k_roles, at.key, sentence, head), S, Sp, 1, K, Ep);
+                rows_of(role(at.k, at.k_roles, at.value, sentence, head), S, S, 1, V, Ep);
+                columns_of(K, Ep, Sp, Ep, KT);
                 small<T, false>(t, Sp, E, Q, Ep, KT, Sp, P, Sp);
                 for (I i = 0; i < t; ++i) masked(P + i * Sp, S, Sp, mask, l.causal ? i + 1 : S);
                 if (w.logits) std::memcpy(w.logits + (P - w.p), P, t * Sp * sizeof(T));
                 for (I i = 0; i < t; ++i) softmax(P + i * Sp, Sp);
-                small<T, false>(t, Ep, S, P, Sp, V, Ep, O, Ep);
-                for (I i = 0; i < t; ++i) std::memcpy(w.o + ((i * b + sentence) * H + head) * E, O + i * Ep, E * sizeof(T));
+                into<false>(t, S, P, Sp, V, Ep, O, role(w.o, 1, 0, sentence, head));
             }
         }
-        const Part<T> last = part(l, LAST, d);
+        const Part<T> last = part(l, LAST);
         if (!last) return w.o;
-        for (I r = 0; r < n; ++r) last.forward(w.o + r * d, w.last + r * d, w.s_last + 2 * r);
+        for (I r = 0; r < n; ++r) last.forward(d, w.o + r * d, w.last + r * d, w.s_last + 2 * r);
         return w.last;
     }
 
@@ -889,21 +901,18 @@ template <class T> struct Stack {
     }
 
     void leaving(const Sublayer& l, const Buffers<T>& w, const T* x0, const T* dropped) const {
-        const Part<T> end = part(l, END, d), branch = part(l, BRANCH, d), out = part(l, OUT, d);
-        const T *bias = value(l.bias2), *omegas = value(l.omega_at), *gammas = value(l.gamma_at);
+        const Part<T> end = part(l, END), branch = part(l, BRANCH), out = part(l, OUT);
+        const T *omegas = value(l.omega_at), *gammas = value(l.gamma_at);
         const T omega = omegas && !l.omega_vector ? omegas[0] : T(l.omega);
         const T gamma = gammas && !l.gamma_vector ? gammas[0] : T(l.gamma);
         for (I r = 0; r < n; ++r) {
             const T* x = x0 + r * d;
             T *f = w.f0 + r * d, *sum = w.sum + r * d;
-            if (bias)
-#pragma omp simd
-                for (I i = 0; i < d; ++i) f[i] += bias[i];
-            if (end) end.forward(f, w.f1 + r * d, w.s_end + 2 * r), f = w.f1 + r * d;
+            if (end) end.forward(d, f, w.f1 + r * d, w.s_end + 2 * r), f = w.f1 + r * d;
             if (dropped)
 #pragma omp simd
                 for (I i = 0; i < d; ++i) f[i] *= dropped[r * d + i];
-            if (branch) branch.forward(f, w.f2 + r * d, w.s_branch + 2 * r), f = w.f2 + r * d;
+            if (branch) branch.forward(d, f, w.f2 + r * d, w.s_branch + 2 * r), f = w.f2 + r * d;
             T* v = w.tap ? w.tap + r * d : sum;
             if (gammas && l.gamma_vector)
 #pragma omp simd
@@ -931,7 +940,7 @@ template <class T> struct Stack {
                 w.long_shortcut[r] = std::sqrt(square);
             }
             if (w.long_sum) w.long_sum[r] = std::sqrt(dot(sum, sum));
-            if (out) out.forward(sum, w.y + r * d, w.s_out + 2 * r);
+            if (out) out.forward(d, sum, w.y + r * d, w.s_out + 2 * r);
         }
     }
 
@@ -965,7 +974,7 @@ template <class T> struct Stack {
 
     // From dy to dx (ω of it, so far) and df, of what the branch gave before its bias.
     void left(const Sublayer& l, const Buffers<T>& w, const T* x0, const T* dy0, const T* dtap, const T* dropped, T* dsums, T* dx0, T* df0) const {
-        Part<T> end = part(l, END, d), branch = part(l, BRANCH, d), out = part(l, OUT, d);
+        Part<T> end = part(l, END), branch = part(l, BRANCH), out = part(l, OUT);
         T* at = row_scratch();
         for (Part<T>* p : {&end, &branch, &out}) p->first = at, p->second = at + d, at += 2 * d;
         T *bias = at, *omega_sums = at + d, *gamma_sums = at + 2 * d, *t2 = at + 3 * d, *row = at + 4 * d;
@@ -978,7 +987,7 @@ template <class T> struct Stack {
             const T* x = x0 + r * d;
             T *dx = dx0 + r * d, *df = df0 + r * d;
             const T* ds = dy0 + r * d;
-            if (out) out.backward(w.sum + r * d, ds, row, w.s_out + 2 * r, t2), ds = row;
+            if (out) out.backward(d, w.sum + r * d, ds, row, w.s_out + 2 * r, t2), ds = row;
             if (dsums) std::memcpy(dsums + r * d, ds, d * sizeof(T));
             if (d_omega && l.omega_vector)
                 for (I i = 0; i < d; ++i) omega_sums[i] += ds[i] * x[i];
@@ -1005,15 +1014,15 @@ template <class T> struct Stack {
             } else if (gamma != 1)
 #pragma omp simd
                 for (I i = 0; i < d; ++i) df[i] *= gamma;
-            if (branch) branch.backward(w.f1 + r * d, df, df, w.s_branch + 2 * r, t2);
+            if (branch) branch.backward(d, w.f1 + r * d, df, df, w.s_branch + 2 * r, t2);
             if (dropped)
                 for (I i = 0; i < d; ++i) df[i] *= dropped[r * d + i];
-            if (end) end.backward(w.f0 + r * d, df, df, w.s_end + 2 * r, t2);
+            if (end) end.backward(d, w.f0 + r * d, df, df, w.s_end + 2 * r, t2);
             if (d_bias)
 #pragma omp simd
                 for (I i = 0; i < d; ++i) bias[i] += df[i];
             if ((r + 1) % BLOCK == 0 || r + 1 == n) {
-                end.flush(), branch.flush(), out.flush();
+                end.flush(d), branch.flush(d), out.flush(d);
                 if (d_bias) out.add(d_bias, bias, d);
                 if (d_omega && l.omega_vector) out.add(d_omega, omega_sums, d);
                 if (d_gamma && l.gamma_vector) out.add(d_gamma, gamma_sums, d);
@@ -1032,25 +1041,25 @@ template <class T> struct Stack {
     }
 
     void entered_backward(const Sublayer& l, const Buffers<T>& w, const T* x, T* du, T* dx) const {
-        Part<T> in = part(l, IN, d), first = part(l, FIRST, d);
+        Part<T> in = part(l, IN), first = part(l, FIRST);
         T* sums = row_scratch();
         in.first = sums, in.second = sums + d, first.first = sums + 2 * d, first.second = sums + 3 * d;
         for (I r = 0; r < n; ++r) {
             T* g = du + r * d;
-            if (first) first.backward((w.u0 ? w.u0 : x) + r * d, g, g, w.s_first + 2 * r, sums + 4 * d);
+            if (first) first.backward(d, (w.u0 ? w.u0 : x) + r * d, g, g, w.s_first + 2 * r, sums + 4 * d);
             if (l.kappa != 1)
                 for (I i = 0; i < d; ++i) g[i] *= T(l.kappa);
-            if (in) in.backward(x + r * d, g, g, w.s_in + 2 * r, sums + 4 * d);
+            if (in) in.backward(d, x + r * d, g, g, w.s_in + 2 * r, sums + 4 * d);
 #pragma omp simd
             for (I i = 0; i < d; ++i) dx[r * d + i] += g[i];
-            if ((r + 1) % BLOCK == 0 || r + 1 == n) in.flush(), first.flush();
+            if ((r + 1) % BLOCK == 0 || r + 1 == n) in.flush(d), first.flush(d);
         }
         in.finish(), first.finish();
     }
 
     void feed_forward_backward(const Sublayer& l, const Buffers<T>& w, const T* u, const T* df, T* wide, T* dh, T beta, T* du) const {
         const I f = l.inner, rows = inner_rows(l);
-        Part<T> mid = part(l, MID, f), last = part(l, LAST, f);
+        Part<T> mid = part(l, MID), last = part(l, LAST);
         T* sums = row_scratch();
         mid.first = sums, mid.second = sums + f, last.first = sums + 2 * f, last.second = sums + 3 * f;
         T *t2 = sums + 4 * f, *sigma = sums + 5 * f, *bias = sums + 6 * f, *d_bias = gradient(l.bias1);
@@ -1060,7 +1069,7 @@ template <class T> struct Stack {
         for (I r = 0; r < n; ++r) {
             T *g = dg + r * f, *d0 = wide + r * rows;
             const T* h = w.h + r * f;
-            if (last) last.backward(h, g, g, w.s_last + 2 * r, t2);
+            if (last) last.backward(f, h, g, g, w.s_last + 2 * r, t2);
             if (l.kind == RELU) {
                 for (I i = 0; i < f; ++i) d0[i] = h[i] <= 0 ? T(0) : g[i];  // as torch's threshold: the gradient passes a NaN
             } else {
@@ -1072,12 +1081,12 @@ template <class T> struct Stack {
                     d0[i] = g[i] * up[i] * sigma[i] * (1 + gate[i] * (1 - sigma[i]));
                 }
             }
-            if (mid) mid.backward(w.h0 + r * rows, d0, d0, w.s_mid + 2 * r, t2);
+            if (mid) mid.backward(f, w.h0 + r * rows, d0, d0, w.s_mid + 2 * r, t2);
             if (d_bias)
 #pragma omp simd
                 for (I i = 0; i < rows; ++i) bias[i] += d0[i];
             if ((r + 1) % BLOCK == 0 || r + 1 == n) {
-                mid.flush(), last.flush();
+                mid.flush(f), last.flush(f);
                 if (d_bias) mid.add(d_bias, bias, rows);
             }
         }
@@ -1089,39 +1098,37 @@ template <class T> struct Stack {
     void attention_backward(const Sublayer& l, const Buffers<T>& w, const T* u, const T* df, T* dq, T* more, T* dO, T beta, T* du) const {
         const bool self = l.kind == SELF;
         const I roles = self ? 3 : 1;
-        Part<T> last = part(l, LAST, d);
+        Part<T> last = part(l, LAST);
         T* sums = row_scratch();
         last.first = sums, last.second = sums + d;
         product.weight(n, d, d, df, w.last ? w.last : w.o, gradient(l.map2));
         product.input(n, d, d, df, value(l.map2), 0, dO);
         if (last)
             for (I r = 0; r < n; ++r) {
-                last.backward(w.o + r * d, dO + r * d, dO + r * d, w.s_last + 2 * r, sums + 2 * d);
-                if ((r + 1) % BLOCK == 0 || r + 1 == n) last.flush();
+                last.backward(d, w.o + r * d, dO + r * d, dO + r * d, w.s_last + 2 * r, sums + 2 * d);
+                if ((r + 1) % BLOCK == 0 || r + 1 == n) last.flush(d);
             }
         last.finish();
 
         const Packed at = packed(l, w);
         const I S = at.keys, Sp = at.Sp, Ep = padded(E);
         T* dk = self ? dq : more;  // packed as the keys are
-        T *Q = head_scratch(), *K = Q + t * Ep, *V = K + S * Ep, *VT = V + S * Ep, *G = VT + E * Sp, *D = G + t * Ep, *R = D + t * Sp;
+        T *Q = head_scratch(), *K = Q + t * Ep, *V = K + S * Ep, *VT = V + Sp * Ep, *G = VT + Ep * Sp, *D = G + t * Ep;
+        T* R = D + t * Sp;
         const T scale = T(1.0 / std::sqrt(double(E)));
         for (I sentence = 0; sentence < b; ++sentence)
             for (I head = 0; head < H; ++head) {
                 const T* P = w.p + (sentence * H + head) * t * Sp;
-                rows_of(role(at.q, at.q_roles, 0, sentence, head, at.q_bias), t, E, scale, Q, Ep);
-                rows_of(role(at.k, at.k_roles, at.key, sentence, head, at.k_bias), S, E, scale, K, Ep);
-                rows_of(role(at.k, at.k_roles, at.value, sentence, head, at.k_bias), S, E, 1, V, Ep);
-                rows_of(role(dO, 1, 0, sentence, head, nullptr), t, E, 1, G, Ep);
-                columns_of(V, Ep, S, E, VT, Sp);
+                rows_of(role(at.q, at.q_roles, 0, sentence, head), t, t, scale, Q, Ep);
+                rows_of(role(at.k, at.k_roles, at.key, sentence, head), S, S, scale, K, Ep);
+                rows_of(role(at.k, at.k_roles, at.value, sentence, head), S, Sp, 1, V, Ep);
+                rows_of(role(dO, 1, 0, sentence, head), t, t, 1, G, Ep);
+                columns_of(V, Ep, Sp, Ep, VT);
                 small<T, false>(t, Sp, E, G, Ep, VT, Sp, D, Sp);  // of the probabilities
                 for (I i = 0; i < t; ++i) softmax_backward(P + i * Sp, D + i * Sp, Sp);
-                small<T, false>(t, Ep, S, D, Sp, K, Ep, R, Ep);
-                put(R, Ep, t, dq, roles, 0, sentence, head);
-                small<T, true>(S, Ep, t, D, Sp, Q, Ep, R, Ep);
-                put(R, Ep, S, dk, at.k_roles, at.key, sentence, head);
-                small<T, true>(S, Ep, t, P, Sp, G, Ep, R, Ep);
-                put(R, Ep, S, dk, at.k_roles, at.value, sentence, head);
+                into<false>(t, S, D, Sp, K, Ep, R, role(dq, roles, 0, sentence, head));
+                into<true>(S, t, D, Sp, Q, Ep, R, role(dk, at.k_roles, at.key, sentence, head));
+                into<true>(S, t, P, Sp, G, Ep, R, role(dk, at.k_roles, at.value, sentence, head));
             }
         if (headed(l) || turns(l)) {
             const T* stat = w.s_heads;
@@ -1147,11 +1154,6 @@ template <class T> struct Stack {
         for (I i = 0; i < Sp; ++i) sum += p[i] * d[i];
 #pragma omp simd
         for (I i = 0; i < Sp; ++i) d[i] = p[i] * (d[i] - sum);
-    }
-
-    void put(const T* x, I ldx, I rows, T* to, I roles, I which, I sentence, I head) const {
-        T* at = to + ((sentence * H + head) * roles + which) * E;
-        for (I r = 0; r < rows; ++r) std::memcpy(at + r * b * H * roles * E, x + r * ldx, E * sizeof(T));
     }
 
     void summed(const T* x, I rows, I size, T* to) const {
@@ -1182,7 +1184,7 @@ template <class T> struct Heading {
 
     void forward() {
         T* logits = (T*)c.logits;
-        product.forward(n, d, V, (const T*)c.x, (const T*)c.weight, logits);
+        product.forward(n, d, V, (const T*)c.x, (const T*)c.weight, nullptr, logits);
         double loss = 0, right = 0, count = 0;
         for (I r = 0; r < n; ++r) {
             const T* x = logits + r * V;
@@ -1394,12 +1396,14 @@ I stabkit_size(const Call* call) { return call->doubles ? Stack<double>(*call).s
 
 void stabkit_forward(const Call* call) {
     if (call->doubles) Stack<double>(*call).forward();
+    else if (call->width == 64 && call->heads == 2) Stack<float, 64, 32>(*call).forward();
     else Stack<float>(*call).forward();
 }
 
 // After a forward with KEEP, with the same `work`.
 void stabkit_backward(const Call* call) {
     if (call->doubles) Stack<double>(*call).backward();
+    else if (call->width == 64 && call->heads == 2) Stack<float, 64, 32>(*call).backward();
     else Stack<float>(*call).backward();
 }
 
