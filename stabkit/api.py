@@ -451,7 +451,14 @@ def _train(command: str, asked: commands.Trains, listener: CallListener | None) 
         following.noted(note)
     if listener is None and trained.failed:
         warn(f"{len(trained.failed)} of {len(wanted.specs)} runs have no result; `.failed` and the page say why")
-    return SweepResult(name=command, call=following.command, out=wanted.out, specs=wanted.specs, trained=trained)
+    return SweepResult(
+        name=command,
+        call=following.command,
+        out=wanted.out,
+        specs=wanted.specs,
+        trained=trained,
+        all_figures=asked.all_figures,
+    )
 
 
 def _stored(out: Folder) -> list[Run]:

@@ -14,7 +14,7 @@ from stabkit.cli import console
 from stabkit.cli.command import PROBING, TRAINING, Invocation, command, direct
 from stabkit.cli.help import ROOT, Commands
 from stabkit.errors import UsageError
-from stabkit.options.commands import Arch, LogOptions, Out, PaperOptions
+from stabkit.options.commands import AllFigures, Arch, LogOptions, Out, PaperOptions
 from stabkit.options.option import HOME, OUT, TRAIN, Argument, Option
 
 app = typer.Typer(
@@ -106,13 +106,14 @@ def report(
     *,
     out: Annotated[str, Option("The HTML file to write.", OUT, "FILE")] = "",
     figures: Annotated[str, Option("Directory to write each figure to, as SVG, PNG, PDF and CSV.", OUT, "DIR")] = "",
+    all_figures: AllFigures = False,
     store: Store = "",
     open: Annotated[bool, Option("Show the page in a browser.", OUT)] = False,
 ) -> None:
     """Render finished runs as one HTML file."""
     from stabkit.cli.commands import report
 
-    report.run(runs, store, out, figures, show=open)
+    report.run(runs, store, out, figures, all_figures=all_figures, show=open)
 
 
 @direct(app)

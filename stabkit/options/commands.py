@@ -80,6 +80,7 @@ OwnTime = Annotated[float, Option("At most: for training on what 16 updates leav
 Quick = Annotated[bool, Option("Only 16 updates and a ramp: nothing is trained on.", LONG)]
 Snapshots = Annotated[int, Option("Snapshots of the weights along the path; 0: the last only.", OUT, "N")]
 Out = Annotated[Folder, Option("Folder for runs/, probes/ and reports/; default: this one.", OUT, "DIR", envvar=HOME)]
+AllFigures = Annotated[bool, Option("Draw every figure, not only those that answer.", OUT)]
 Workers = Annotated[int | Literal["auto"], Option("Processes; auto: one per core, one on a GPU.", WHERE, "N")]
 Sharded = Annotated[
     str | None,
@@ -208,6 +209,13 @@ class _Recorded(Options):
 
     record_every: Annotated[int, Option("Steps between records, after step 100.", OUT, "UPDATES")] = 10
     snapshots: Snapshots = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Page(Options):
+    """What is drawn of them."""
+
+    all_figures: AllFigures = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -382,12 +390,12 @@ class _Replaced(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SweepOptions(RunningOptions, TrainingOptions, _Shape, _OfMethods):
+class SweepOptions(RunningOptions, _Page, TrainingOptions, _Shape, _OfMethods):
     """`stabkit sweep`."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class AblateOptions(RunningOptions, TrainingOptions, _Scales, _Shape, _OfOne):
+class AblateOptions(RunningOptions, _Page, TrainingOptions, _Scales, _Shape, _OfOne):
     """`stabkit ablate`."""
 
     depths: Depths = 18
@@ -398,7 +406,7 @@ class AblateOptions(RunningOptions, TrainingOptions, _Scales, _Shape, _OfOne):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LandscapeOptions(RunningOptions, _Surfaces, TrainingOptions, _Shape, _OfAPair):
+class LandscapeOptions(RunningOptions, _Page, _Surfaces, TrainingOptions, _Shape, _OfAPair):
     """`stabkit landscape`."""
 
     depths: Depths = 18

@@ -41,11 +41,11 @@ def _depth(spec: RunSpec) -> str:
     return f"{n}L" if n == m else spec.depth
 
 
-def write_page(summary: Summary, path: Path, command: str) -> Path:
+def write_page(summary: Summary, path: Path, command: str, *, all_figures: bool = True) -> Path:
     """Render a page into a file, replaced whole."""
     from stabkit.report.html import render
 
-    write_file(path, render(summary, command=command).encode())
+    write_file(path, render(summary, command=command, all_figures=all_figures).encode())
     return path
 
 

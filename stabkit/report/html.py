@@ -45,8 +45,8 @@ CHAIN = (
 
 
 @np.errstate(all="ignore")  # runs diverge as they like: what comes of it is NaN or infinity and is drawn as such
-def render(summary: Summary, *, command: str, title: str = "") -> str:
-    """The page of these runs."""
+def render(summary: Summary, *, command: str, title: str = "", all_figures: bool = True) -> str:
+    """The page of these runs, with all figures or those that lead alone."""
     every, runs, failed, surfaces = summary.apart, summary.trained, summary.failed, summary.surfaces
     specs = [run.spec for run in every] + [spec for spec, _ in failed]
     verdicts = summary.matrix
@@ -54,7 +54,7 @@ def render(summary: Summary, *, command: str, title: str = "") -> str:
     chained = [run for run in runs if not run.spec.single_step]
     shown_runs = listed(chained, verdicts)
     asked = order.kind(every, surfaces)
-    ordered = order.order(order.cards(every, surfaces, summary.runs) if every else [], asked.leads)
+    ordered = order.order(every, surfaces, summary.runs, leads=asked.leads, every=all_figures)
     around = shell(title or asked.asks, command, opening(asked, ordered, summary), provenance.condition(specs))
     return template(ASSETS / "page.html.j2").render(
         **around,
@@ -79,6 +79,7 @@ def render(summary: Summary, *, command: str, title: str = "") -> str:
         steps_only=bool(every) and all(run.spec.single_step for run in every),
         which=breaks.sentence(runs),
         order=ordered,
+        every_figure=f"{command} --all-figures",
         figures_first=asked.figures_first and bool(ordered.leads),
         switches=switches(every),
         group_switches=group_switches(every),

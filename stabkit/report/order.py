@@ -7,7 +7,7 @@ The command is known by its runs, so that a page made again from a store is the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -86,24 +86,6 @@ def source(figure: RunPicture, runs: Sequence[Run]) -> Sequence[Run]:
     return runs if figure.single_steps else trained(runs)
 
 
-def cards(runs: Sequence[Run], surfaces: Sequence[Surface] = (), probed: Sequence[Run] = ()) -> list[Card]:
-    """A card a figure, those of surfaces first; an optional one only where it has something to show, and of single
-    steps alone only those at the start. `probed`: the runs again with those that differ in further probes alone."""
-    steps_only = bool(runs) and all(run.spec.single_step for run in runs)
-    landscape = Landscape(runs, surfaces)
-    every, later = Runs.of(runs), trained(runs)
-    sources: list[tuple[Picture[Any], Any]] = [(figure, landscape) for figure in SURFACES if surfaces]
-    sources += [(figure, every if figure.single_steps else later) for figure in FIGURES]
-    whole = trained(probed or runs)
-    sources += [(figure, whole) for figure in recorded.of_runs(whole)]
-    frames = [(figure, figure.select(made_of), made_of) for figure, made_of in sources]
-    return [
-        card(figure, frame, made_of)
-        for figure, frame, made_of in frames
-        if not (figure.optional and frame.empty) and (figure.at_start or not steps_only)
-    ]
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Section:
     """Figures of one subject, folded."""
@@ -119,21 +101,64 @@ class Order:
 
     leads: tuple[Card, ...]
     sections: tuple[Section, ...]
-    nothing: tuple[Card, ...]
+    nothing: tuple[Card, ...] = ()
     """Those without anything to show: each says what it needs."""
+    undrawn: tuple[str, ...] = ()
+    """What the others are called, where the page has only those that lead."""
 
 
-def order(shown: Sequence[Card], leads: Sequence[str]) -> Order:
-    """The first that have something to show of those that lead; the others by room."""
-    some = {card.name: card for card in shown if not card.needs}
-    first = [some[name] for name in leads if name in some][:FIRST]
-    rest = [card for card in some.values() if card not in first]
+def order(
+    runs: Sequence[Run],
+    surfaces: Sequence[Surface] = (),
+    probed: Sequence[Run] = (),
+    *,
+    leads: Sequence[str],
+    every: bool = True,
+) -> Order:
+    """The first that have something to show of those that lead; of `every` figure also the others, by room. A figure
+    that is optional stands there only where it has something to show; of single steps alone only those at the start.
+    `probed`: the runs again with those that differ in further probes alone."""
+    made_of = dict(sources(runs, surfaces, probed))
+    by_name = {figure.name: figure for figure in made_of}
+    made: dict[str, Card] = {}
+    for name in (name for name in leads if name in by_name):
+        if (first := _card(by_name[name], made_of)) is not None and not first.needs:
+            made[name] = first
+        if len(made) == FIRST:
+            break
+    rest = [figure for figure in made_of if figure.name not in made]
+    if not every:
+        undrawn = tuple(figure.short for figure in rest if not figure.optional)
+        return Order(leads=tuple(made.values()), sections=(), undrawn=undrawn)
+    others = [each for figure in rest if (each := _card(figure, made_of)) is not None]
     sections = [
-        Section(key=room, title=title, cards=tuple(card for card in rest if card.room == room))
+        Section(key=room, title=title, cards=tuple(each for each in others if each.room == room and not each.needs))
         for room, title in ROOMS.items()
     ]
     return Order(
-        leads=tuple(first),
+        leads=tuple(made.values()),
         sections=tuple(section for section in sections if section.cards),
-        nothing=tuple(card for card in shown if card.needs),
+        nothing=tuple(each for each in others if each.needs),
     )
+
+
+def sources(
+    runs: Sequence[Run], surfaces: Sequence[Surface], probed: Sequence[Run]
+) -> Iterator[tuple[Picture[Any], Any]]:
+    """Every figure that may stand on the page, and what it is made of: those of surfaces first."""
+    if not runs:
+        return
+    steps_only = all(run.spec.single_step for run in runs)
+    if surfaces:
+        landscape = Landscape(runs, surfaces)
+        yield from ((figure, landscape) for figure in SURFACES if figure.at_start or not steps_only)
+    every, later, whole = Runs.of(runs), trained(runs), trained(probed or runs)
+    for figure in (*FIGURES, *recorded.of_runs(whole)):
+        if figure.at_start or not steps_only:
+            yield figure, every if figure.single_steps else whole if figure not in FIGURES else later
+
+
+def _card(figure: Picture[Any], made_of: Mapping[Picture[Any], Any]) -> Card | None:
+    """Its card, if it has a place here."""
+    frame = figure.select(made_of[figure])
+    return None if figure.optional and frame.empty else card(figure, frame, made_of[figure])

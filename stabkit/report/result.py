@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -66,6 +66,8 @@ class SweepResult(Answered):
     specs: tuple[RunSpec, ...]
     """What was asked for."""
     trained: RequestResult
+    all_figures: bool = True
+    """Whether its page draws them."""
 
     @cached_property
     def runs(self) -> pd.DataFrame:
@@ -99,8 +101,9 @@ class SweepResult(Answered):
 
         made = self.trained
         path = reports(self.out) / page_name(self.name, self.specs, made.surfaces)
-        found = [len(each) for each in (made.runs, made.failed, made.surfaces)]
-        return once(self.out, path, found, lambda: render(self.summary, command=self.call))
+        found = [*map(len, (made.runs, made.failed, made.surfaces)), int(self.all_figures)]
+        draw = partial(render, self.summary, command=self.call, all_figures=self.all_figures)
+        return once(self.out, path, found, draw)
 
     def _repr_html_(self) -> str:
         """The verdict and the matrix; of single steps, which have none, the runs."""

@@ -13,7 +13,7 @@ import math
 import re
 import zipfile
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
@@ -144,16 +144,22 @@ def to_bytes(records: Records) -> bytes:
     return out.getvalue()
 
 
-def unpacked(data: bytes, most: int) -> dict[str, NDArray[Any]]:
-    """The arrays of an npz, {name: array}; raises TooLarge where they hold more than `most` bytes, by what its
-    directory says or by what comes out, and whatever zip and numpy raise for what is none."""
+def unpacked(data: bytes, most: int, only: Collection[str] = ()) -> dict[str, NDArray[Any]]:
+    """The arrays of an npz, {name: array}, of the probes in `only` where it names any; raises TooLarge where they hold
+    more than `most` bytes, by what its directory says or by what comes out, and whatever zip and numpy raise for what
+    is none."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         members, most = archive.infolist(), min(most, max(ANYWAY, TIMES * len(data)))
         if any(member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for member in members):
             raise ValueError("it is packed in a way that stabkit does not write")  # and that is not counted in pieces
         if (size := sum(member.file_size for member in members)) > most or len(members) > MOST_ARRAYS:
             raise TooLarge(f"it unpacks to {size:,} bytes of {len(members)} arrays; at most {most:,} are possible")
-        return {member.filename.removesuffix(".npy"): _array(_member(archive, member)) for member in members}
+        named = [(member.filename.removesuffix(".npy"), member) for member in members]
+        return {
+            name: _array(_member(archive, member))
+            for name, member in named
+            if not only or name.rpartition(".")[0] in only
+        }
 
 
 def _member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
@@ -167,10 +173,11 @@ def _member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
     return b"".join(pieces)
 
 
-def from_bytes(data: bytes, most: int = LARGEST) -> dict[str, Table]:
-    """The records of `to_bytes`, of at most so many bytes; raises UnreadableRecords on anything else."""
+def from_bytes(data: bytes, most: int = LARGEST, only: Collection[str] = ()) -> dict[str, Table]:
+    """The records of `to_bytes`, of at most so many bytes, of `only` these probes where any are named; raises
+    UnreadableRecords on anything else."""
     try:
-        arrays = unpacked(data, most)
+        arrays = unpacked(data, most, only)
         tables = {
             name: Table(
                 arrays[f"{name}.steps"],

@@ -3,7 +3,8 @@
     <out>/runs/.index.json    {"rule": …, "runs": {run_id: [signature, optimizer, outcome, updates, loss, seconds]}}
 
 A cache and nothing else: a line counts as long as the run's files have the sizes and times that they had when they were
-read whole, and as long as the code that judges outcomes is the same. It may be deleted at any time.
+read, and as long as the code that judges outcomes is the same. It may be deleted at any time. A line is made of what it
+needs of a run; whether the run is as it was written, `runs verify` says, and whoever loads it.
 """
 
 from __future__ import annotations
@@ -19,10 +20,13 @@ from pathlib import Path
 
 from stabkit import results, spec
 from stabkit.errors import StabkitError
+from stabkit.results import records
 from stabkit.results.records import jsonable
 from stabkit.results.run import Run
+from stabkit.spec import ALGO_VERSION
 from stabkit.storage import folder
-from stabkit.storage.store import Store
+from stabkit.storage.shelf import check_name
+from stabkit.storage.store import Store, largest
 
 NAME = ".index.json"
 LONGEST = 200_000_000
@@ -46,6 +50,27 @@ class ListedRun:
         loss, steps = run.outcome.validation_loss, run.outcome.steps
         took = float(seconds) if isinstance(seconds, float) else float("nan")
         return cls(run.run_id, run.spec.train.optimizer, run.outcome.word, steps, loss, took)
+
+
+NEEDED = ("loss", "validation", "grad_norm")
+"""The records that tell how a run ended."""
+
+
+def line(store: Store, run_id: str) -> ListedRun:
+    """The line of one run, read from it; raises as `Store.load` does, which reads what this cannot."""
+    path = store.runs / run_id
+    try:
+        folder.check_version(path, ALGO_VERSION)
+        run_spec, kept, environment = (
+            json.loads(folder.read(path / f"{name}.json", folder.SMALL)) for name in ("spec", "outcome", "environment")
+        )
+        asked = spec.from_json(run_spec)
+        check_name(path, asked.run_id)
+        limit = largest(asked)
+        tables = records.from_bytes(folder.read(path / "records.npz", limit), limit, NEEDED)
+        return ListedRun.of(Run(path, asked, kept, tables, environment, ""))
+    except Exception:  # whatever is wrong with it, one way of reading says it
+        return ListedRun.of(store.load(run_id))
 
 
 def known(store: Store) -> dict[str, ListedRun]:

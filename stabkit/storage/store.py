@@ -65,11 +65,12 @@ def contents(path: Path) -> dict[str, int]:
     is read: what an older one says may mean something else today."""
     folder.check_version(path, ALGO_VERSION)
     run_spec = spec.from_json(json.loads(folder.read(path / "spec.json", folder.SMALL)))
-    limits = dict.fromkeys(("weights.safetensors", "records.npz"), _large(run_spec))
+    limits = dict.fromkeys(("weights.safetensors", "records.npz"), largest(run_spec))
     return {name: limits.get(name, folder.SMALL) for name in names(run_spec)}
 
 
-def _large(run_spec: RunSpec) -> int:
+def largest(run_spec: RunSpec) -> int:
+    """Bytes that the weights or the records of a run can have at most."""
     return 4 * disk(run_spec) + FIXED
 
 
@@ -78,7 +79,7 @@ def parse(path: Path, files: Mapping[str, bytes], digest: str) -> Run:
     run_spec = spec.from_json(json.loads(files["spec.json"]))
     kept, environment = json.loads(files["outcome.json"]), json.loads(files["environment.json"])
     outcomes.check(kept)
-    tables = records.current(records.from_bytes(files["records.npz"], _large(run_spec)), run_spec)
+    tables = records.current(records.from_bytes(files["records.npz"], largest(run_spec)), run_spec)
     texts = own_texts(files[OWN], run_spec) if OWN in files else {}
     if not isinstance(environment, dict) or any(isinstance(v, (dict, list)) for v in environment.values()):
         raise ValueError("its environment.json is not a flat object")

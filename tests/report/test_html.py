@@ -277,3 +277,14 @@ def test_claims_that_no_such_run_could_decide_are_one_line_not_a_row_each() -> N
     assert first.key in line and second.key in line and line.count("60 layers") == 1
     rows = re.findall(r'<table class="claims">.*?</table>', page, re.S)
     assert len(rows) == 1 and "out of reach" not in rows[0] and "1 holds, 2 out of reach" in page
+
+
+def test_a_page_draws_what_answers_and_names_the_rest_with_the_command_that_draws_it() -> None:
+    summary = summarise(RUNS)
+    short, whole = (html.render(summary, command="stabkit sweep", all_figures=every) for every in (False, True))
+    drawn = [len(re.findall('<article class="card"', page)) for page in (short, whole)]
+    assert drawn[0] == order.FIRST < drawn[1], drawn
+    assert "<code>stabkit sweep --all-figures</code>" in short and "--all-figures" not in whole
+    assert short.partition("--all-figures")[0] == whole.partition('<details class="fold"')[0][:0] or len(short) < len(
+        whole
+    )

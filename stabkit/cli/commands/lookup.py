@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from stabkit.cli import console
 from stabkit.errors import StoreError
@@ -18,6 +19,8 @@ from stabkit.storage.index import ListedRun
 from stabkit.storage.store import Store
 from stabkit.storage.watched import Watched, WatchShelf
 
+T = TypeVar("T")
+
 
 def find(store: Store, names: Sequence[str]) -> list[Run]:
     """Runs by id, beginning of an id, or folder; all of the store's where none is named. Corrupt ones are warned of."""
@@ -29,20 +32,20 @@ def find(store: Store, names: Sequence[str]) -> list[Run]:
         else:
             paths += [(store, run_id) for run_id in matching(store, name)]
     paths = paths if names else [(store, run_id) for run_id in store.ids()]
-    stored_runs = list(_readable(paths))
+    stored_runs = list(_readable(paths, Store.load))
     if said := lacking(run.lacks for run in stored_runs):
         console.note(said)
     return list({run.run_id: run for run in stored_runs}.values())
 
 
-def _readable(paths: Sequence[tuple[Store, str]]) -> Iterator[Run]:
-    """These runs, one after another; those that cannot be read are warned of."""
+def _readable(paths: Sequence[tuple[Store, str]], load: Callable[[Store, str], T]) -> Iterator[T]:
+    """These runs, one after another, as `load` reads them; those that cannot be read are warned of."""
     if len(paths) >= MANY:
         console.note(f"reading {len(paths)} stored runs")
     old, corrupt = 0, list[StoreError]()
     for where, run_id in paths:
         try:
-            yield where.load(run_id)
+            yield load(where, run_id)
         except OldFolder:
             old += 1
         except StoreError as error:
@@ -56,7 +59,7 @@ def lines(store: Store) -> list[ListedRun]:
     """A line for every run of the store; only those are read that changed since they were listed last."""
     held = index.known(store)
     fresh = [run_id for run_id in store.ids() if run_id not in held]
-    read = [ListedRun.of(run) for run in _readable([(store, run_id) for run_id in fresh])]
+    read = list(_readable([(store, run_id) for run_id in fresh], index.line))
     if read:
         index.keep(store, [*held.values(), *read])
     return sorted([*held.values(), *read], key=lambda line: line.run_id)

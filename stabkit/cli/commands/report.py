@@ -17,7 +17,9 @@ from stabkit.report.summary import summarise
 from stabkit.storage.folder import reports
 
 
-def run(named: Sequence[str], store: str, out: str, figures: str, *, show: bool = False) -> None:
+def run(
+    named: Sequence[str], store: str, out: str, figures: str, *, all_figures: bool = False, show: bool = False
+) -> None:
     """Render the runs named, or all of the store."""
     home = stored.source(named, store)
     stored_runs, watches = lookup.both(home, named)
@@ -45,7 +47,7 @@ def run(named: Sequence[str], store: str, out: str, figures: str, *, show: bool 
     if figures:
         count = files.write_pictures(stored_runs, Path(figures))
         console.say(f"{count} figures, each as SVG, PNG, PDF and CSV: {figures}")
-    page = files.write_page(summarise(stored_runs), path.absolute(), again())
+    page = files.write_page(summarise(stored_runs), path.absolute(), again(), all_figures=all_figures)
     console.say(f"report: {page}")
     _open(page, show)
 

@@ -165,14 +165,18 @@ STEPS = [step(m, n, v, ETA) for m, n, v in (("post-ln", 2, 24.0), ("post-ln", 6,
 STEPS.append(step("deepnorm", 6, 2.0, ETA))
 
 
-def test_single_steps_beside_training_move_no_reference_step_no_matrix_and_no_other_picture(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_single_steps_beside_training_move_no_reference_step_no_matrix_and_no_other_picture() -> None:
     both = [*STEPS, *TRAINING]
     assert [list(trained(runs)) for runs in (both, STEPS, [])] == [TRAINING, STEPS, []]
     assert reference_step(trained(both)) == 16 and matrix(trained(both)) == matrix(TRAINING)
-    monkeypatch.setattr(order, "card", lambda figure, frame, source: (figure, frame, figure.title(source)))
-    mixed, alone = ({figure.name: rest for figure, *rest in order.cards(runs)} for runs in (both, TRAINING))
+    mixed, alone = (
+        {
+            figure.name: (frame, figure.title(source))
+            for figure, source in order.sources(runs, (), ())
+            if not ((frame := figure.select(source)).empty and figure.optional)
+        }
+        for runs in (both, TRAINING)
+    )
     assert set(mixed) - set(alone) == {PICTURE.name} and set(alone) < set(mixed)
     for name, (frame, heading) in alone.items():
         pd.testing.assert_frame_equal(mixed[name][0], frame)
