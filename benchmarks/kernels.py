@@ -34,7 +34,10 @@ def main(data: str = "-", rounds: str = "3", depth: str = "18", tokens: str = "5
     task: Task = Synthetic(vocab=2000, max_tokens=size)
     if data != "-":
         task = ParallelText(corpus=find(Path(data), "de", "en"), vocab=2000, max_tokens=size)
-    model, config = ModelConfig(encoder_layers=int(depth), decoder_layers=int(depth)), TrainConfig(max_tokens=size, steps=16)
+    model, config = (
+        ModelConfig(encoder_layers=int(depth), decoder_layers=int(depth)),
+        TrainConfig(max_tokens=size, steps=16),
+    )
     specs = [RunSpec(method=key, model=model, train=config) for key in METHODS]
 
     def seconds(kernels: Kernels) -> float:
@@ -44,7 +47,9 @@ def main(data: str = "-", rounds: str = "3", depth: str = "18", tokens: str = "5
         return time.perf_counter() - begin
 
     found = native()
-    print(f"{products.processor()}, {found.processor if isinstance(found, Native) else found}; {depth}L-{depth}L, {tokens} tokens")
+    print(
+        f"{products.processor()}, {found.processor if isinstance(found, Native) else found}; {depth}L-{depth}L, {tokens} tokens"
+    )
     seconds("fused")
     ratios = []
     for number in range(int(rounds)):
@@ -57,5 +62,9 @@ def main(data: str = "-", rounds: str = "3", depth: str = "18", tokens: str = "5
 
 if __name__ == "__main__":
     if any(os.environ.get(name) != value for name, value in work.ENVIRONMENT.items()):
-        os.execve(sys.executable, [sys.executable, "-m", "benchmarks.kernels", *sys.argv[1:]], {**os.environ, **work.ENVIRONMENT})
+        os.execve(
+            sys.executable,
+            [sys.executable, "-m", "benchmarks.kernels", *sys.argv[1:]],
+            {**os.environ, **work.ENVIRONMENT},
+        )
     main(*sys.argv[1:])

@@ -1,6 +1,6 @@
-"""How long a store's page takes, and which of its figures: benchmarks/page.py OUT [TIMES].
+"""How long a store's page takes, and which of its figures: benchmarks/page.py OUT [TIMES [all]].
 
-Several renderings in one process: the best, and the first with all that is read and cached for it. Where seconds of the
+With the figures that answer, as a command writes it, or with all. Several renderings in one process: the best, and the first with all that is read and cached for it. Where seconds of the
 processor differ from those of the clock, something else ran.
 """
 
@@ -43,7 +43,7 @@ def timed(function: Callable[..., Any], spent: dict[str, float], key: Callable[[
     return call
 
 
-def main(out: str, times: str = "5") -> None:
+def main(out: str, times: str = "5", figures: str = "") -> None:
     store = Store(Path(out))
     begun = time.perf_counter()
     runs = [run for run in map(store.load, store.ids()) if run.records]
@@ -66,7 +66,7 @@ def main(out: str, times: str = "5") -> None:
             marks = [(time.perf_counter(), time.process_time())]
             summary = summarise(runs)
             marks.append((time.perf_counter(), time.process_time()))
-            files.write_page(summary, page, "stabkit sweep")
+            files.write_page(summary, page, "stabkit sweep", all_figures=figures == "all")
             marks.append((time.perf_counter(), time.process_time()))
             rounds.append([now - then for a, b in itertools.pairwise(marks) for then, now in zip(a, b, strict=True)])
         print(f"{page.stat().st_size:,} bytes")

@@ -30,7 +30,7 @@ def typed(data: str, out: str, seed: int) -> tuple[float, float]:
     for line in process.stderr or ():
         now = time.perf_counter() - begin
         first = first or now
-        if line.startswith("[1/1]"):
+        if line.startswith("[1/"):
             ended = now
     if process.wait() or not ended:
         raise SystemExit(f"the sweep failed with exit code {process.returncode}")

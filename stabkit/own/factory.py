@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import difflib
 import importlib
 import inspect
 import os
 import sys
+import textwrap
 from collections.abc import Callable
+from contextlib import suppress
 from importlib.machinery import PathFinder
 from importlib.util import find_spec
 from pathlib import Path
@@ -61,6 +64,16 @@ def refuse_missing(option: str, text: str) -> None:
         return
     if not there:
         raise UsageError(f"{option}: no module {first!r}; {LOOKED}")
+
+
+def imports(function: Callable[..., Any]) -> None:
+    """Import what a function's body imports whenever it is called (not under an `if` or a `try`): what is imported
+    once is shared by all that is forked. Whatever goes wrong, the call itself will tell."""
+    with suppress(Exception, SystemExit):
+        tree = ast.parse(textwrap.dedent(inspect.getsource(inspect.unwrap(function))))
+        body = next(node.body for node in tree.body if isinstance(node, ast.FunctionDef))
+        wanted: list[ast.stmt] = [node for node in body if isinstance(node, ast.Import | ast.ImportFrom)]
+        exec(compile(ast.Module(wanted, []), "<imports>", "exec"), dict(function.__globals__))
 
 
 def module_of(text: str) -> str:

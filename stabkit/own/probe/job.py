@@ -141,8 +141,9 @@ def load(job: Job) -> None:
     followed.begin()
     with aside(job["here"]):
         seeded(0)  # what is drawn on import is drawn alike in every worker
-        factory.function(FACTORY, job["factory"])
+        factory.imports(factory.function(FACTORY, job["factory"]))
     followed.imported()
+    followed.warm()
 
 
 def answered(job: Job, log: Path, work: Callable[[Callable[..., Any]], dict[str, Any]]) -> tuple[str, str]:
