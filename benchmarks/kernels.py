@@ -1,9 +1,11 @@
-"""A run by the fused kernels over the same run in torch's operations: python -m benchmarks.kernels [DATA] [ROUNDS] [DEPTH TOKENS].
+"""A run by the fused kernels over the same run in torch's operations.
 
-Sixteen updates with all records and the validation of every one of the four methods that `sweep` takes by default, in
-one process that is set up as a worker is; in each round every method by both, the order turned from round to round.
-Printed are the seconds of each round, and the median over the rounds of the ratio. With `ATEN_CPU_CAPABILITY=avx2` before
-it, both take what a processor without AVX-512 would. DATA: a folder with train.de and train.en; `-`: the synthetic task.
+    python -m benchmarks.kernels [DATA [ROUNDS [DEPTH TOKENS]]]
+
+Sixteen updates with all records and the validation of each of the four methods that `sweep` takes by default, in one
+process that is set up as a worker is; in each round every method by both, the order turned from round to round. Printed
+are the seconds of each round, and the median over the rounds of the ratio. After `ATEN_CPU_CAPABILITY=avx2` both take
+what a processor without AVX-512 would. DATA: a folder with train.de and train.en; `-`: the synthetic task.
 """
 
 from __future__ import annotations

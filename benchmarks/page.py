@@ -1,7 +1,8 @@
 """How long a store's page takes, and which of its figures: benchmarks/page.py OUT [TIMES [all]].
 
-With the figures that answer, as a command writes it, or with all. Several renderings in one process: the best, and the first with all that is read and cached for it. Where seconds of the
-processor differ from those of the clock, something else ran.
+With the figures that answer, as a command writes it, or with all. Several renderings in one process: the best, and the
+first with all that is read and cached for it. Where seconds of the processor differ from those of the clock, something
+else ran.
 """
 
 from __future__ import annotations
