@@ -49,9 +49,8 @@ def main(data: str = "-", rounds: str = "3", depth: str = "18", tokens: str = "5
         return time.perf_counter() - begin
 
     found = native()
-    print(
-        f"{products.processor()}, {found.processor if isinstance(found, Native) else found}; {depth}L-{depth}L, {tokens} tokens"
-    )
+    library = found.processor if isinstance(found, Native) else found
+    print(f"{products.processor()}, {library}; {depth}L-{depth}L, {tokens} tokens")
     seconds("fused")
     ratios = []
     for number in range(int(rounds)):

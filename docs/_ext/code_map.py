@@ -1,5 +1,5 @@
 """docs/architecture.md, made from the package: the picture of the rooms from the order that import-linter holds, a line
-a module from its docstring, and the questions of `code_map.toml`, whose every path is checked.
+a room from its docstring, and the questions of `code_map.toml`, whose every path is checked.
 
 `python3 docs/_ext/code_map.py` writes it; a test compares.
 """
@@ -53,7 +53,7 @@ Studies that only maintainers rerun stand beside the package, in `studies/`, and
 def page() -> str:
     """The whole page; raises where a question names a path that is not there, or a name that no file defines."""
     return "\n".join(
-        [LEAD, "```mermaid", *picture(), "```", "", AFTER, "## Where would I change …?", "", *table(), "", *index()]
+        [LEAD, "```mermaid", *picture(), "```", "", AFTER, *rooms(), "## Where would I change …?", "", *table(), ""]
     )
 
 
@@ -110,23 +110,13 @@ def table() -> Iterator[str]:
         yield f"| {question} | {answer} |"
 
 
-def index() -> Iterator[str]:
-    """Every module with what it is, room by room."""
-    yield "## Every file"
+def rooms() -> Iterator[str]:
+    """A line a room; what a file is, its docstring says."""
     for room in order():
         for name in room.split(" | "):
             folder = PACKAGE / name
-            if not folder.is_dir():
-                yield f"\n### {name}\n\n- `stabkit/{name}.py`: {sentence(PACKAGE / f'{name}.py')}"
-                continue
-            yield f"\n### {name}\n\n{sentence(folder / '__init__.py')}\n"
-            for path in sorted(folder.rglob("*.py"), key=lambda p: (p.parent.relative_to(PACKAGE).parts, p.name)):
-                if path.name != "__init__.py" or (path.parent != folder and len(path.read_text().splitlines()) > 3):
-                    yield f"- `{path.relative_to(ROOT).as_posix()}`: {sentence(path)}"
-    yield "\n### studies\n"
-    for path in sorted((ROOT / "studies").rglob("*.py")):
-        if path.name != "__init__.py":
-            yield f"- `{path.relative_to(ROOT).as_posix()}`: {sentence(path)}"
+            path = folder / "__init__.py" if folder.is_dir() else PACKAGE / f"{name}.py"
+            yield f"- **{name}**: {sentence(path)}"
     yield ""
 
 

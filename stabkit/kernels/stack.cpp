@@ -308,7 +308,7 @@ template <class T> __attribute__((noinline)) void turned(const T* x, I ldx, I ro
 // measured: it copies what is 64 wide, and gives them no vectors of 64 bytes (`benchmarks/products.py`).
 template <class T> struct Products {
     T* pack;  // DEEP rows of a panel of b, and a tile's worth of c
-    static constexpr I DEEP = 512, NEAR = 128, WIDE = 2 * lanes<T>();
+    static constexpr I DEEP = 512, NEAR = 48, WIDE = 2 * lanes<T>();
     static constexpr I SIZE = DEEP * WIDE + ROWS * WIDE;
 
     // c (m, n) = beta·c + op(a)·op(b) + bias (n, or 0): by panels of two vectors of columns; b is copied where its rows are not there.
