@@ -1,9 +1,4 @@
-"""What a probe of a user's model costs beside an older checkout's: benchmarks/probe_cost.py OLD [ROUNDS].
-
-Processor seconds of `stabkit probe` of the tests' Pre-LN and Post-LN at 6, 12 and 24 layers, one seed, page and all;
-each checkout by its own command, in turns; without changes and with the default time for them. Medians and ratios.
-
-    benchmarks/probe_cost.py loop [ROUNDS]
+"""What a probe of a user's model costs beside its own updates: python -m benchmarks.probe_cost loop [ROUNDS].
 
 The README's GPT-2 and a healthy Pre-LN of 24 layers with the command as it is: processor seconds to the word, seconds
 to the first word on the screen, and the ratio to a plain loop of as many updates, imports and all.
@@ -26,14 +21,6 @@ from typing import Any
 from stabkit.results.own.measured import RAMP
 
 HERE = Path(__file__).parents[1]
-MODELS = {"trains": "pre_ln", "stuck": "post_ln"}
-
-
-def seconds(checkout: Path, model: str, *more: str) -> float:
-    """Of one command, its workers counted."""
-    with tempfile.TemporaryDirectory() as out:
-        words = ["probe", f"tests.own.probe_models:{model}", "--depths", "6,12,24", "--seeds", "0", "--no-fail"]
-        return taken(["-m", "stabkit", *words, "--out", out, *more], checkout)
 
 
 def taken(words: Sequence[str], where: Path) -> float:
@@ -95,18 +82,5 @@ def beside_a_loop(rounds: int) -> None:
         print("{}: {:.0f} s, a loop {:.0f} s, ratio {:.2f}; first word after {:.1f} s".format(name, *middle))
 
 
-def main(older: str, rounds: int = 5) -> None:
-    for word, model in MODELS.items():
-        found: dict[str, list[float]] = {"older": [], "without changes": [], "with changes": []}
-        for _ in range(rounds):
-            found["older"].append(seconds(Path(older), model))
-            found["without changes"].append(seconds(HERE, model, "--quick"))
-            found["with changes"].append(seconds(HERE, model))
-        middle = {name: statistics.median(own) for name, own in found.items()}
-        for name, value in middle.items():
-            print(f"{model} ({word}), {name}: {value:.1f} s, {value / middle['older']:.2f}", flush=True)
-
-
 if __name__ == "__main__":
-    which, *rounds = sys.argv[1:]
-    beside_a_loop(*map(int, rounds or ["1"])) if which == "loop" else main(which, *map(int, rounds))
+    beside_a_loop(*map(int, sys.argv[2:] or ["1"]))

@@ -24,7 +24,6 @@ FIGURES: tuple[RunPicture, ...] = (
     update_depth.PICTURE,
     step_curves.UPDATE,
     step_curves.LN_INPUT,
-    step_curves.LN_INPUT_OMEGA,
     layer_curves.GRAD_NORM,
     layer_curves.GRAD_START,
     layer_curves.GRAD_LAST,

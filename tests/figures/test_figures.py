@@ -19,7 +19,7 @@ from stabkit.figures.ablation.curves import ROBUSTNESS, SCALED, TABLE11
 from stabkit.figures.catalogue import CARRIED, FIGURES, SURFACES, WIDENED
 from stabkit.figures.chain import findings
 from stabkit.figures.chain.layer_curves import BRANCH_RATIO, GRAD_LAST, GRAD_NORM, GRAD_START
-from stabkit.figures.chain.step_curves import LN_INPUT, LN_INPUT_OMEGA, UPDATE, VALIDATION_LOSS
+from stabkit.figures.chain.step_curves import LN_INPUT, UPDATE, VALIDATION_LOSS
 from stabkit.figures.depth import slope, update_depth
 from stabkit.figures.model_curves import OWN, WATCHED
 from stabkit.figures.picture import Mark, Note, Picture, RunPicture
@@ -170,7 +170,6 @@ def test_ln_input_is_a_mean_over_the_sub_layers_of_its_origin() -> None:
         [*own, 64, "attention", 250, 12.0, 12.0, math.nan],
     ]
     check(LN_INPUT.select([measured()]), LN_INPUT.columns, rows)
-    assert LN_INPUT_OMEGA.select([measured()])["relative"].tolist() == [1.25, 2.5, 1.0, 1.5]
     assert findings.growth(LN_INPUT.select([measured()]))["growth"].tolist() == [pytest.approx(16 / 9)]
     assert LN_INPUT.title([measured()]) == "Post-LN's LN inputs grow most: to 1.8 times their start (1L encoder)"
 

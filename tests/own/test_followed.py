@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from pathlib import Path
 
 import pytest
 import torch
 
+from stabkit.own import factory
 from stabkit.own.probe import followed
 from stabkit.storage.probed import PROBE
 from stabkit.storage.shelf import Shelf
@@ -142,3 +144,20 @@ def test_a_factory_that_gives_other_weights_at_a_second_call_is_said_to(tmp_path
     assert any("other weights when it is called again" in note for note in facts["counting"].notes)
     assert not any("called again" in note for note in facts["pre_ln"].notes)
     assert probe_models.CALLS
+
+
+def test_what_a_factory_imports_in_its_body_is_imported_before_it_is_called_and_what_fails_is_left_to_the_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("first_part", "second_part", "not_wanted"):
+        (tmp_path / f"{name}.py").write_text("HELD = 1\n")
+    (tmp_path / "their_factories.py").write_text(
+        'def sound(depth):\n    """Theirs."""\n    from first_part import HELD\n    if depth:\n'
+        "        import not_wanted\n    raise RuntimeError(HELD)\n\n"
+        "def broken(depth):\n    import second_part\n    import no_such_part\n    return depth\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    for name in ("sound", "broken"):
+        factory.imports(factory.function("FACTORY", f"their_factories:{name}"))
+    assert {"first_part", "second_part"} <= set(sys.modules) and "not_wanted" not in sys.modules

@@ -21,10 +21,10 @@ def out(once, tmp_path):
 
 
 def read(monkeypatch):
-    """The ids that are read whole from now on."""
+    """The ids whose line is read from the run from now on."""
     ids = []
-    load = Store.load
-    monkeypatch.setattr(Store, "load", lambda self, run_id: ids.append(run_id) or load(self, run_id))
+    line = index.line
+    monkeypatch.setattr(index, "line", lambda store, run_id: ids.append(run_id) or line(store, run_id))
     return ids
 
 
@@ -42,9 +42,18 @@ def test_a_run_is_read_once_and_again_when_its_folder_changed(out, monkeypatch):
     assert listed(out) == first and len(ids) == 2
     changed = Store(out).runs / ids[0] / "environment.json"
     changed.write_bytes(changed.read_bytes() + b" ")
+    assert listed(out) == first and len(ids) == 3, "it says what it said; that it was changed, `verify` says"
+    assert stabkit("runs", "verify", "--out", out).returncode
+    changed.write_bytes(b"{")
     done = stabkit("runs", "ls", "--out", out)
-    assert len(ids) == 3 and "left out a corrupt run" in done.stderr and ids[1] in done.stdout
+    assert len(ids) == 4 and "left out a corrupt run" in done.stderr and ids[1] in done.stdout
     assert ids[0] not in done.stdout
+
+
+def test_a_line_read_from_a_part_of_a_run_is_that_of_the_whole_run(out):
+    store = Store(out)
+    for run_id in store.ids():
+        assert index.line(store, run_id) == index.ListedRun.of(store.load(run_id))
 
 
 def test_a_run_that_went_is_not_listed(out):

@@ -68,24 +68,6 @@ def grown_inputs(runs: Sequence[Run], frame: pd.DataFrame) -> str:
     return f"{most.label}'s LN inputs grow most: to {factor} times their start ({where})"
 
 
-def lengthened_inputs(runs: Sequence[Run], frame: pd.DataFrame) -> str:
-    """The greatest and the least at the end of the runs, at the deepest depth."""
-    frame = curves.by_depth(frame)
-    if frame.empty:
-        return "The inputs of the layer norms, relative to the shortcut"
-    deepest = frame[frame["depth"] == frame["depth"].iloc[-1]]
-    deepest = deepest[deepest["condition"] == deepest["condition"].iloc[0]]  # one condition: a fair comparison
-    last = deepest.loc[deepest.groupby("run")["step"].transform("max") == deepest["step"]]
-    by = last.groupby(["label", "condition"], sort=False)["relative"].median().dropna()
-    if len(by) < 2:
-        return "The inputs of the layer norms, relative to the shortcut"
-    (high, high_where), (low, low_where) = by.idxmax(), by.idxmin()
-    return (
-        f"At {deepest['depth'].iloc[0]} the branches of {listed(high, high_where)} lengthen the input of a norm "
-        f"{short(float(by.max()))}-fold, those of {listed(low, low_where)} {short(float(by.min()))}-fold"
-    )
-
-
 CURVE = ["label", "condition", "depth", "decoder_layers", "layers"]
 """The columns that tell curves apart."""
 
@@ -246,11 +228,6 @@ def ln_input(frame: pd.DataFrame) -> str:
     grown = growth(frame).set_index(PLACE)["growth"]
     told = span(grown.groupby(level=PLACE, sort=False).max(), " times")
     return f"at most {told} their initial length" if told else ""
-
-
-def lengthened(frame: pd.DataFrame) -> str:
-    told = ends(frame, "relative")
-    return f"at the end {told}" if told else ""
 
 
 def gradient(frame: pd.DataFrame) -> str:

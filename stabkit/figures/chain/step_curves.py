@@ -8,7 +8,6 @@ uncorrelated outputs of a final LayerNorm are √(2d) apart. Norms are means ove
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import pandas as pd
 
@@ -17,7 +16,7 @@ from stabkit.figures.chain.findings import ORIGINS
 from stabkit.figures.curve_picture import Rows, by_step, curves_of
 from stabkit.figures.drawing import curves
 from stabkit.figures.picture import Note, always
-from stabkit.results.conditions import Shown, norm_after_sum
+from stabkit.results.conditions import Shown
 from stabkit.results.readings import series
 from stabkit.words import listed
 
@@ -84,29 +83,24 @@ UPDATE = curves_of(
 )
 
 
-def norm_inputs(quantity: str, column: str) -> Callable[[Shown], Rows]:
-    """A row an origin and recorded step: the mean, as `column`, over the sites of both stacks whose names end in
-    `quantity`, and over those of each. "": the norms; "@omega": those over ω√d. Attention: self and cross, as in the
-    paper."""
-
-    def rows(placed: Shown) -> Rows:
-        table = placed.run.records.get("ln_input")
-        for origin, kinds in ORIGINS.items() if table is not None else ():
-            ends = tuple(f".{kind}{quantity}" for kind in kinds)
-            sites = [site for site in table.sites if site.endswith(ends)] if table is not None else []
-            if table is None or not sites:
-                continue
-            values = table.select(sites)
-            stacks = {}
-            for stack in ("encoder", "decoder"):
-                of_stack = [site for site in sites if site.startswith(stack)]
-                stacks[stack] = table.select(of_stack).mean(axis=1) if of_stack else None
-            for i, step in enumerate(table.steps.tolist()):
-                means = {stack: math.nan if mean is None else float(mean[i]) for stack, mean in stacks.items()}
-                width = placed.run.spec.model.hidden
-                yield {"width": width, "origin": origin, "step": step, column: float(values[i].mean()), **means}
-
-    return rows
+def norm_inputs(placed: Shown) -> Rows:
+    """A row an origin and recorded step: the mean norm over the sites of both stacks, and over those of each.
+    Attention: self and cross, as in the paper."""
+    table = placed.run.records.get("ln_input")
+    for origin, kinds in ORIGINS.items() if table is not None else ():
+        ends = tuple(f".{kind}" for kind in kinds)
+        sites = [site for site in table.sites if site.endswith(ends)] if table is not None else []
+        if table is None or not sites:
+            continue
+        values = table.select(sites).mean(axis=1)
+        stacks = {}
+        for stack in ("encoder", "decoder"):
+            of_stack = [site for site in sites if site.startswith(stack)]
+            stacks[stack] = table.select(of_stack).mean(axis=1) if of_stack else None
+        for i, step in enumerate(table.steps.tolist()):
+            means = {stack: math.nan if mean is None else float(mean[i]) for stack, mean in stacks.items()}
+            width = placed.run.spec.model.hidden
+            yield {"width": width, "origin": origin, "step": step, "ln_input": float(values[i]), **means}
 
 
 def _of_origins(frame: pd.DataFrame) -> pd.DataFrame:
@@ -130,13 +124,13 @@ LN_INPUT = curves_of(
     read=always(
         "First the inputs of norms after a feed-forward, then after attention. √d is the length of a normalised "
         "state. When a branch adds nothing, the value is ω√d by construction: DeepNorm and ADMIN lie higher "
-        "than Post-LN without being in danger; the next figure divides by ω√d. For methods with the norm "
+        "than Post-LN without being in danger. For methods with the norm "
         "elsewhere, or without: the residual stream after the sub-layer, which grows with every added "
         "branch."
     ),
     value="ln_input",
     columns=("width", "origin", "step", "ln_input", "encoder", "decoder"),
-    rows=norm_inputs("", "ln_input"),
+    rows=norm_inputs,
     ordered=lambda frame: frame,
     arranged=_of_origins,
     title=findings.grown_inputs,
@@ -153,37 +147,6 @@ LN_INPUT = curves_of(
         y="ln_input",
         y_label="‖LN input‖, mean over tokens",
         reference=lambda group: curves.lines(group, "width", "√d", math.sqrt),
-        columns=_columns_of_depths(frame),
-    ),
-)
-
-
-LN_INPUT_OMEGA = curves_of(  # 1: the branch adds nothing; √2: branch and shortcut are equally long and uncorrelated
-    name="ln_input_omega",
-    short="LN input over ω√d",
-    room="chain",
-    caption="DeepNet Fig. 3(b) and 3(c) (journal version), each sub-layer's input divided by ω√d.",
-    see="level lines near 1, the branch adds little to its own shortcut",
-    here=findings.lengthened,
-    read=always("The gradient through a norm shrinks as its input grows."),
-    value="relative",
-    columns=("width", "origin", "step", "relative", "encoder", "decoder"),
-    of=lambda runs: [run for run in runs if norm_after_sum(run.spec)],  # else the shortcut is a stream that has grown
-    rows=norm_inputs("@omega", "relative"),
-    ordered=lambda frame: frame,
-    arranged=_of_origins,
-    title=findings.lengthened_inputs,
-    alt=lambda frame: (
-        "Line charts of LN inputs over ω√d against the step, one panel per depth. "
-        f"At the end: {curves.ends(frame, 'step', 'relative')}."
-    ),
-    none=NO_NORMS,
-    what=lambda frame: by_step(
-        across="decades",
-        y="relative",
-        y_label="‖LN input‖ / ω√d",
-        reference=lambda group: [(math.sqrt(2), "√2: branch as long as shortcut")],
-        log_y=False,
         columns=_columns_of_depths(frame),
     ),
 )
