@@ -66,7 +66,7 @@ CASES = {
 PARTS: dict[str, Part] = {
     "default": Part(
         page="reports/multi30k-default.html",
-        command=f"sweep --seeds 0..2 {TEXT} --out OUT",
+        command=f"sweep --warmup 4000,0 --seeds 0..2 {TEXT} --out OUT",
         pictures=(("update_depth", "update_depth.png"), ("chain_order", "chain_order.png")),
     ),
     "no-warmup": Part(

@@ -76,8 +76,8 @@ def sweep(asked: commands.SweepOptions, listener: CallListener | None) -> SweepR
     The same command again trains nothing; a wider grid trains only what is missing.
 
     Raises UsageError for a value that is none. Commands that share a store train each run once. Warns of what is left
-    out, and of runs without a result after three attempts (the others are stored). The defaults of the warm-up
-    are the papers' early updates, and the stress test that a forecast reads.
+    out, and of runs without a result after three attempts (the others are stored). Without warm-up, the default, a
+    forecast can tell; `warmup=4000` are the papers' early updates.
 
     >>> import stabkit
     >>> swept = stabkit.sweep("deepnorm", depths=2, steps=2, hidden=16, ffn=32, vocab=200, out=out)

@@ -172,7 +172,8 @@ class RunSpec:
 
     def to_json(self) -> dict[str, Any]:
         """The whole spec as plain JSON values, for documents and jobs."""
-        return _whole(self)
+        held: dict[str, Any] = _whole(self)
+        return held
 
     @property
     def expected_steps(self) -> int:

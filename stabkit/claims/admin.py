@@ -245,7 +245,7 @@ CLAIMS: tuple[Claim, ...] = (
             WARMED: {"18x18/post-ln": 0.2106, "18x18/pre-ln": 0.3163, "50x50/post-ln": 0.2481},
         },
         needs="Pre-LN or Post-LN at 18 layers or more",
-        command="stabkit sweep --models post-ln,pre-ln --depths 18,50",
+        command="stabkit sweep --models post-ln,pre-ln --depths 18,50 --warmup 4000",
         methods=("post-ln", "pre-ln"),
         at_start=True,
     ),
@@ -264,7 +264,7 @@ CLAIMS: tuple[Claim, ...] = (
             WARMED: {"18x18/lowest": 1.67, "18x18/step-0": 1.765, "50x50/lowest": 2.659, "50x50/step-0": 2.399},
         },
         needs="Post-LN encoder-decoders of 18 layers or more",
-        command="stabkit sweep --models post-ln --depths 18,50",
+        command="stabkit sweep --models post-ln --depths 18,50 --warmup 4000",
         methods=("post-ln",),
     ),
     Claim(

@@ -170,7 +170,7 @@ class _Schedule(Options):
 
     seeds: Seeds = 0
     steps: Steps = 16
-    warmup: Warmup = (4000, 0)
+    warmup: Warmup = 0
     lr: Rates = 5e-4
 
 
@@ -401,7 +401,6 @@ class AblateOptions(RunningOptions, _Page, TrainingOptions, _Scales, _Shape, _Of
     depths: Depths = 18
     max_tokens: MaxTokens = 512
     steps: Steps = 250
-    warmup: Warmup = 0
     lr: Rates = 2e-3
 
 
@@ -412,7 +411,6 @@ class LandscapeOptions(RunningOptions, _Page, _Surfaces, TrainingOptions, _Shape
     depths: Depths = 18
     max_tokens: MaxTokens = 512
     steps: Steps = 100
-    warmup: Warmup = 0
     snapshots: Snapshots = 16
 
 

@@ -115,9 +115,9 @@ def order(
     leads: Sequence[str],
     every: bool = True,
 ) -> Order:
-    """The first that have something to show of those that lead; of `every` figure also the others, by room. A figure
-    that is optional stands there only where it has something to show; of single steps alone only those at the start.
-    `probed`: the runs again with those that differ in further probes alone."""
+    """The first that have something to show of those that lead, and by room those of the user's own probes; of `every`
+    figure also the others. A figure that is optional stands there only where it has something to show; of single steps
+    alone only those at the start. `probed`: the runs again with those that differ in further probes alone."""
     made_of = dict(sources(runs, surfaces, probed))
     by_name = {figure.name: figure for figure in made_of}
     made: dict[str, Card] = {}
@@ -127,10 +127,8 @@ def order(
         if len(made) == FIRST:
             break
     rest = [figure for figure in made_of if figure.name not in made]
-    if not every:
-        undrawn = tuple(figure.short for figure in rest if not figure.optional)
-        return Order(leads=tuple(made.values()), sections=(), undrawn=undrawn)
-    others = [each for figure in rest if (each := _card(figure, made_of)) is not None]
+    asked = [figure for figure in rest if every or figure.name.startswith("probe-own-")]
+    others = [each for figure in asked if (each := _card(figure, made_of)) is not None]
     sections = [
         Section(key=room, title=title, cards=tuple(each for each in others if each.room == room and not each.needs))
         for room, title in ROOMS.items()
@@ -139,6 +137,7 @@ def order(
         leads=tuple(made.values()),
         sections=tuple(section for section in sections if section.cards),
         nothing=tuple(each for each in others if each.needs),
+        undrawn=tuple(figure.short for figure in rest if figure not in asked and not figure.optional),
     )
 
 

@@ -101,7 +101,7 @@ class SweepResult(Answered):
 
         made = self.trained
         path = reports(self.out) / page_name(self.name, self.specs, made.surfaces)
-        found = [*map(len, (made.runs, made.failed, made.surfaces)), int(self.all_figures)]
+        found = [len(made.runs), len(made.failed), len(made.surfaces), int(self.all_figures)]
         draw = partial(render, self.summary, command=self.call, all_figures=self.all_figures)
         return once(self.out, path, found, draw)
 

@@ -16,6 +16,7 @@ from stabkit.results.run import Run
 from stabkit.results.surface import Surface
 from stabkit.spec import RunSpec
 from stabkit.wording.answer import answer, instead
+from stabkit.wording.breaks import goes_first
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,7 +35,7 @@ class Summary:
     claims: tuple[Finding, ...]
     matrix: Matrix
     answer: str
-    """One sentence: which methods train at which depths; "" where no run has a verdict or a forecast."""
+    """Which methods train at which depths, and the link that goes first; "" without a verdict or a forecast."""
     instead: str
     """What they say where they have no answer."""
 
@@ -56,6 +57,6 @@ def summarise(
         surfaces=tuple(surfaces),
         claims=tuple(findings(distinct, surfaces)),
         matrix=verdicts,
-        answer=(answered := answer(verdicts)),
+        answer=(answered := " ".join(filter(None, (answer(verdicts), goes_first(learnt))))),
         instead="" if answered else instead(learnt, failed),
     )

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from stabkit.results.breaks import NEVER, frame
+from stabkit.results.breaks import NEVER, LinkName, first, frame
+from stabkit.results.conditions import shown
 from stabkit.results.once import once
 from stabkit.results.points import LOWEST
 from stabkit.results.readings import centre, chain, lowest_ratio
 from stabkit.results.run import Run
-from stabkit.words import several, short
+from stabkit.words import listed, several, short
 
 
 @once
@@ -29,6 +30,8 @@ def sentence(runs: Sequence[Run]) -> str:
     grown = [run for run, links in seen.items() if links.get("ln_input", NEVER) > 0]
     below = f"in {{}} of {len(seen)} runs the lowest layer's gradient"
     if not any(run.outcome.word in ("stuck", "diverged") for run in runs):
+        if told := goes_first(runs):
+            return told.removesuffix(".")
         though = f"; {below.format(len(gone) + len(lost))} fell below its limit all the same" if gone or lost else ""
         return f"no run failed, so none shows where the chain breaks{though}"
     parts = []
@@ -50,6 +53,43 @@ def sentence(runs: Sequence[Run]) -> str:
     elif ordered and not gone:
         end = ". That is the order of DeepNet's chain"
     return f"{'; '.join(parts)}{end}"
+
+
+GOES: Mapping[LinkName, tuple[str, str]] = {
+    "gradient": ("gradient had vanished before the first update", "gradient vanishes first, by update {}"),
+    "ln_input": ("LN inputs", "LN inputs grow by half first, by update {}"),
+    "update": ("output", "output has moved as far as it can first, by update {}"),
+}
+"""What is said of a link that goes at step 0, and later."""
+TOLD = 2
+"""Methods that the sentence tells of."""
+
+
+@once
+def goes_first(runs: Sequence[Run]) -> str:
+    """`Post-LN's gradient had vanished before the first update from 18L-18L on.`: of every method with runs that fail,
+    or are forecast to, the link that went first in most of them; "" where none fails."""
+    depths: dict[str, dict[str, None]] = {}
+    went: dict[str, dict[LinkName, dict[str, int]]] = {}
+    for placed in shown(runs):
+        run, name = placed.run, listed(placed.label, placed.condition.text)
+        depths.setdefault(name, {})[run.spec.depth] = None
+        word = run.forecast.word if run.outcome.word == "early" and run.forecast else run.outcome.word
+        steps = {link: step for link in GOES if (step := first(run, link)) is not None and step != NEVER}
+        if steps and word in ("stuck", "diverged", "fails", "probably fails"):
+            link = min(steps, key=lambda one: (steps[one], one != "gradient"))
+            at = went.setdefault(name, {}).setdefault(link, {})
+            at[run.spec.depth] = max(at.get(run.spec.depth, 0), steps[link])
+    parts = []
+    for name, links in went.items():
+        link = max(links, key=lambda one: len(links[one]))
+        here, every = list(links[link]), list(depths[name])
+        onwards = len(here) > 1 and here == every[-len(here) :]
+        where = f"from {here[0]} on" if onwards else f"at {several(here, len(here) + 1, 'depths')}"
+        latest = max(links[link].values())
+        parts.append(f"{name}'s {GOES[link][latest > 0].format(latest)} {where}")
+    more = f"; {len(parts) - TOLD} more settings break too" if len(parts) > TOLD else ""
+    return f"{'; '.join(parts[:TOLD])}{more}." if parts else ""
 
 
 def _fall(runs: Iterable[Run]) -> str:

@@ -151,14 +151,14 @@ def test_methods_are_listed_with_formula_source_and_constants():
 
 def test_dry_run_shows_the_cost_and_makes_nothing(tmp_path):
     done = stabkit("sweep", "--dry-run", "--out", tmp_path / "none")
-    assert done.returncode == 0 and "32 runs, 32 to train" in done.stdout and "GB of memory" in done.stdout
+    assert done.returncode == 0 and "16 runs, 16 to train" in done.stdout and "GB of memory" in done.stdout
     assert not (tmp_path / "none").exists()
     large = stabkit("sweep", "--dry-run", "--seeds", "0..9999", "--out", tmp_path / "none").stdout
-    assert "320000 runs" in large and "of disk" in large
+    assert "160000 runs" in large and "of disk" in large
     drawn = stabkit("landscape", "--dry-run", "--out", tmp_path / "none").stdout
     assert "their surfaces, unless they are drawn already" in drawn and "surfaces" not in done.stdout
     plan = strict(stabkit("sweep", "--dry-run", "--json", "--out", tmp_path / "none").stdout)
-    assert len(plan["runs"]) == 32 and plan["plan"]["seconds"] > 0
+    assert len(plan["runs"]) == 16 and plan["plan"]["seconds"] > 0
 
 
 def test_the_estimated_parameters_are_the_real_ones(out):
@@ -225,7 +225,7 @@ BAD = [
     (["--data", ".", "--source", "de"], "--target", "--data"),
     (["--dephts", "6"], "--dephts", "--depths"),
     (["--config", "nowhere.toml"], "--config", "nowhere.toml"),
-    (["--seeds", "0..9999"], "320000 runs", "GB of memory"),
+    (["--seeds", "0..9999"], "160000 runs", "GB of memory"),
     (["--steps"], "--steps", "argument"),
 ]
 

@@ -193,7 +193,7 @@ CLAIMS: tuple[Claim, ...] = (
         find=numbers(lowest_ratio, INIT, where=deep_decoder),
         spread={UNWARMED: {"18x18": 0.5366}, WARMED: {"18x18": 0.2288, "50x50": 0.3168}},
         needs="Post-LN-init at 18 decoder layers or more",
-        command="stabkit sweep --depths 18,50",
+        command="stabkit sweep --depths 18,50 --warmup 4000,0",
         methods=("post-ln-init",),
     ),
     ratio_claim(

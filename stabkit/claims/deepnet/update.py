@@ -49,7 +49,7 @@ from stabkit.words import listed, short
 P, INIT, D, PRE = "post-ln", "post-ln-init", "deepnorm", "pre-ln"
 DEEP = 18
 """The paper's §2 speaks of 18L-18L; shallower models train."""
-SWEEP = "stabkit sweep --depths 6,18,50 --seeds 0..4"
+SWEEP = "stabkit sweep --depths 6,18,50 --warmup 4000 --seeds 0..4"
 NO_WARMUP = "stabkit sweep --depths 18 --steps 250 --warmup 0 --seeds 0..4"
 
 
