@@ -343,9 +343,6 @@ class _Surfaces(Options):
     normalise: Annotated[surface.Normalise, Option("filter (Li et al.), layer, model or none.", OUT)] = "filter"
     one_dimensional: Annotated[bool, Option("Also move biases and norms.", OUT)] = False
     path: Annotated[surface.PathPlane, Option("Plane of the path: pca, hao (Hao et al. 2019) or none.", OUT)] = "pca"
-    engine: Annotated[surface.Engine, Option("Code that computes surfaces: stabkit or loss-landscapes.", OUT)] = (
-        "stabkit"
-    )
 
 
 @dataclass(frozen=True, kw_only=True)

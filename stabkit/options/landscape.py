@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import get_args
 
 from stabkit import methods
-from stabkit.errors import UsageError, require
+from stabkit.errors import UsageError
 from stabkit.methods.base import sites
 from stabkit.options import grids, ranges
 from stabkit.options.commands import LandscapeOptions
 from stabkit.options.grids import Making
-from stabkit.results.surface import NORMALISATIONS, Engine, PathPlane
+from stabkit.results.surface import NORMALISATIONS, PathPlane
 from stabkit.running.grid import Grid
 from stabkit.running.request import Request
 from stabkit.running.surfaces import SurfaceRequest
@@ -59,9 +59,6 @@ def surfaces(options: LandscapeOptions, steps: int, device: str) -> SurfaceReque
     for option, count in (("--points", points), ("--cut-points", cut_points)):
         if count % 2 == 0:
             raise UsageError(f"{option} must be odd, with one point in the middle; got {count}, use {count + 1}")
-    engine = ranges.choice("--engine", options.engine, get_args(Engine))
-    if engine == "loss-landscapes":
-        require("loss_landscapes", "--engine loss-landscapes", "papers")
     at = ranges.text(options.at)
     if at not in ("init", "end"):
         at = str(ranges.whole("--at", options.at, 0, steps))
@@ -75,5 +72,4 @@ def surfaces(options: LandscapeOptions, steps: int, device: str) -> SurfaceReque
         one_dimensional=options.one_dimensional,
         path=ranges.choice("--path", options.path, get_args(PathPlane)),
         device=device,
-        engine=engine,
     )

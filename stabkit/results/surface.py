@@ -68,6 +68,7 @@ class SurfaceSpec:
     """Whether the run's snapshots are measured too: at their own weights, and at their projection into the plane."""
     device: str = "cpu"
     engine: Engine = "stabkit"
+    """Another stands in stores of 1.1.0."""
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values, for documents and jobs."""

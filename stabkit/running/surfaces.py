@@ -8,7 +8,7 @@ from pathlib import Path
 
 from stabkit.errors import UsageError
 from stabkit.results.run import Run
-from stabkit.results.surface import At, Engine, Normalise, PathPlane, Plane, Surface, SurfaceSpec
+from stabkit.results.surface import At, Normalise, PathPlane, Plane, Surface, SurfaceSpec
 from stabkit.running import cost, plan
 from stabkit.running.plan import Plan, Work
 from stabkit.spec import RunSpec
@@ -40,8 +40,6 @@ class SurfaceRequest:
     one_dimensional: bool = False
     path: PathPlane = "pca"
     device: str = "cpu"
-    engine: Engine = "stabkit"
-    """Of the surfaces; cuts and paths are always our own."""
 
 
 def specs(runs: Sequence[Run], wanted: SurfaceRequest) -> list[SurfaceSpec]:
@@ -66,14 +64,7 @@ def specs(runs: Sequence[Run], wanted: SurfaceRequest) -> list[SurfaceSpec]:
                     )
                     if seed == wanted.direction_seeds[0]:
                         surfaces.append(
-                            SurfaceSpec(
-                                origin=origin,
-                                plane=plane,
-                                a=across,
-                                b=across,
-                                device=wanted.device,
-                                engine=wanted.engine,
-                            )
+                            SurfaceSpec(origin=origin, plane=plane, a=across, b=across, device=wanted.device)
                         )
                     surfaces.append(SurfaceSpec(origin=origin, plane=plane, a=along, device=wanted.device))
         if wanted.path != "none":

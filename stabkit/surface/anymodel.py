@@ -9,6 +9,7 @@ are. A metric of the `loss_landscapes` library is a loss too, unchanged.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from stabkit.errors import UsageError
-from stabkit.results.surface import NORMALISATIONS, Engine, Normalise
+from stabkit.results.surface import NORMALISATIONS, Normalise
 from stabkit.surface import directions, roughness
 from stabkit.surface.directions import Vector
 from stabkit.surface.evaluate import Evaluator
@@ -70,7 +71,6 @@ def loss_surface(
     cut: bool = False,
     plane: tuple[Sequence[float], Sequence[float]] | None = None,
     together: int = 1,
-    engine: Engine = "stabkit",
 ) -> LossSurface:
     """The loss at model + a·δ + b·η for a and b in [−reach, reach], `points` along each axis, an exact 0 in the middle.
 
@@ -80,7 +80,6 @@ def loss_surface(
     Both are as Li et al. (2018) have them; `orthogonalise` turns η against δ afterwards, whose rows then are no longer
     as long as the weights'.
     `cut`: the line along δ alone. `together`: points in one forward pass (`torch.vmap`; the loss must allow it).
-    `engine="loss-landscapes"` lets that library walk the same plane.
 
     Raises UsageError for a number of points that is even, a model that cannot be copied, a plane of another length, a
     loss that is not one number; what the loss itself raises passes through, and the model is as it was.
@@ -115,19 +114,14 @@ def loss_surface(
         alone = "a model with only one-dimensional parameters needs one_dimensional=True"
         raise UsageError(f"the direction is zero or not finite; {alone}")
     b = np.zeros(1) if cut else a
-    if engine == "loss-landscapes":
-        from stabkit.surface import library
-
-        losses = library.walk(evaluator, _wrapped(loss), evaluator.origin, first, second, a, b)
-    elif engine == "stabkit":
-        losses = evaluator.at(evaluator.origin, (first, second), [(x, y) for y in b for x in a]).reshape(len(b), len(a))
-    else:
-        raise UsageError(f"engine must be stabkit or loss-landscapes, not {engine!r}")
+    losses = evaluator.at(evaluator.origin, (first, second), [(x, y) for y in b for x in a]).reshape(len(b), len(a))
     return LossSurface(a=a, b=b, loss=losses, origin=evaluator.origin, directions=(first, second))
 
 
 def _wrapped(loss: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """A loss of a model; a metric of `loss_landscapes` is given the model in that library's own wrapper."""
+    if "loss_landscapes" not in sys.modules:  # whoever has made a metric has imported it
+        return loss
     from loss_landscapes.metrics import Metric
     from loss_landscapes.model_interface.model_wrapper import SimpleModelWrapper
 

@@ -35,8 +35,6 @@ ROWS = 1
 
 def names(spec: SurfaceSpec) -> list[tuple[str, int, int]]:
     """(name, first row, last row + 1) of every tile; the path's stands first and has no rows."""
-    if spec.engine != "stabkit":
-        return [(f"rows-0-{len(spec.b)}", 0, len(spec.b))]
     rows = [
         (f"rows-{i}-{min(i + ROWS, len(spec.b))}", i, min(i + ROWS, len(spec.b))) for i in range(0, len(spec.b), ROWS)
     ]
@@ -61,11 +59,6 @@ def _computed(job: Job, spec: SurfaceSpec, task: Callable[..., Any]) -> dict[str
     origin, (first, second) = plane(Path(out), canonical(spec.to_json() | {"a": [], "b": []}), evaluator.layout)
     if job["name"] == "path":
         return _path(Path(out), spec, evaluator, origin, first, second)
-    if spec.engine == "loss-landscapes":
-        from stabkit.surface import library
-
-        losses = library.walk(evaluator, evaluator.loss, origin, first, second, np.array(spec.a), np.array(spec.b))
-        return {"first": np.array(0.0), "loss": losses}
     points = [(a, b) for b in spec.b[job["first"] : job["last"]] for a in spec.a]
     losses = evaluator.at(origin, (first, second), points)
     return {"first": np.array(float(job["first"])), "loss": losses.reshape(-1, len(spec.a))}

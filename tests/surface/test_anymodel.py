@@ -17,6 +17,7 @@ from stabkit.surface.evaluate import Evaluator
 from stabkit.tasks.synthetic import Synthetic
 from stabkit.training import train
 from tests.conftest import tiny
+from tests.surface import library
 
 X = torch.randn(32, 5, generator=torch.Generator().manual_seed(0))
 Y = torch.randn(32, 3, generator=torch.Generator().manual_seed(1))
@@ -65,11 +66,10 @@ def test_a_quadratic_bowl_is_one_and_symmetric() -> None:
 
 
 @pytest.mark.parametrize("mode", [True, False])
-@pytest.mark.parametrize("engine", ["stabkit", "loss-landscapes"])
-def test_nothing_of_the_users_model_changes(mode: bool, engine: Any) -> None:
+def test_nothing_of_the_users_model_changes(mode: bool) -> None:
     model = Net().train(mode)
     before = fingerprint(model)
-    stabkit.loss_surface(model, lambda m: loss(m) + torch.rand(()), points=3, engine=engine)
+    stabkit.loss_surface(model, lambda m: loss(m) + torch.rand(()), points=3)
     assert fingerprint(model) == before
 
 
@@ -104,7 +104,7 @@ def test_a_projection_returns_the_coordinates() -> None:
     assert (a, b) == (pytest.approx(0.3, abs=1e-6), pytest.approx(-0.2, abs=1e-6)) and outside < 1e-5
 
 
-def test_both_engines_agree_where_the_library_is_right() -> None:
+def test_the_library_agrees_where_it_is_right() -> None:
     spec = tiny("post-ln")
     task = Synthetic(vocab=200, max_tokens=128)
     model, batch = train.build(spec, task, torch.device("cpu")).double(), task.probe()
@@ -113,8 +113,9 @@ def test_both_engines_agree_where_the_library_is_right() -> None:
         return train.forward(moved, batch, 0.1).loss  # type: ignore[arg-type]
 
     ours = stabkit.loss_surface(model, transformer, points=5)
-    theirs = stabkit.loss_surface(model, transformer, points=5, engine="loss-landscapes")
-    np.testing.assert_allclose(ours.loss, theirs.loss, rtol=1e-9)
+    moved = Evaluator(model, transformer, 1)
+    theirs = library.walk(moved, transformer, ours.origin, *ours.directions, ours.a, ours.b)
+    np.testing.assert_allclose(ours.loss, theirs, rtol=1e-9)
 
 
 def test_a_metric_of_the_library_runs_unchanged() -> None:
@@ -157,9 +158,7 @@ def test_a_cut_and_a_plane_of_ones_own() -> None:
         ({"points": 4}, "odd number"),
         ({"reach": float("nan")}, "positive number"),
         ({"normalise": "fitler"}, "must be one of"),
-        ({"engine": "matlab"}, "engine must be"),
         ({"plane": ([1.0], [2.0])}, "numbers for this model"),
-        ({"engine": "loss-landscapes", "cut": True}, "computes only square surfaces"),
     ],
 )
 def test_bad_input_is_one_clear_line(options: dict[str, Any], said: str) -> None:

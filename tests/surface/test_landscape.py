@@ -357,19 +357,6 @@ def test_bad_input_is_one_line_and_trains_nothing(options: list[str], said: str,
     assert not os.path.exists(tmp_path / "none")
 
 
-@pytest.mark.slow
-def test_the_librarys_surfaces_agree_and_are_others_on_the_shelf(tmp_path: Path, example) -> None:
-    runs, ours = example
-    _, theirs = drawn(
-        tmp_path, SurfaceRequest(points=3, cut_points=5, direction_seeds=(0,), path="none", engine="loss-landscapes")
-    )
-    whole = [[s for s in found if len(s.spec.b) > 1 and not s.spec.path] for found in (ours, theirs)]
-    assert len(whole[1]) == 4 and {s.surface_id for s in whole[0]}.isdisjoint(s.surface_id for s in whole[1])
-    for one, other in zip(*whole, strict=True):
-        assert one.spec.plane == other.spec.plane
-        np.testing.assert_allclose(one.loss, other.loss, rtol=1e-4)
-
-
 def test_a_line_between_runs_as_1_1_0_stored_it_is_read_and_keeps_its_id() -> None:
     ends = [specs.At(run=spec.run_id, step=4) for spec in SPECS[:2]]
     line = SurfaceSpec(origin=ends[0], plane=specs.Plane(kind="between", to=(ends[1],)), a=(0.0, 1.0))

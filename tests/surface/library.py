@@ -12,12 +12,13 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
+import loss_landscapes
 import numpy as np
 import torch
+from loss_landscapes.metrics import Metric
 from numpy.typing import NDArray
 from torch import nn
 
-from stabkit.errors import UsageError, require
 from stabkit.surface.directions import Vector
 from stabkit.surface.evaluate import Evaluator, undisturbed
 
@@ -31,13 +32,7 @@ def walk(
     a: NDArray[np.float64],
     b: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """(b, a) losses at origin + a·first + b·second, by the library; raises UsageError for fewer than two rows."""
-    require("loss_landscapes", 'engine="loss-landscapes"', "papers")
-    import loss_landscapes
-    from loss_landscapes.metrics import Metric
-
-    if len(b) < 2 or len(a) != len(b):
-        raise UsageError("the library computes only square surfaces; cuts need the engine stabkit")
+    """(b, a) losses at origin + a·first + b·second, of a square of two rows or more, by the library."""
 
     class LossMetric(Metric):  # type: ignore[misc]  # the library ships no types
         def __call__(self, wrapper: Any) -> float:
