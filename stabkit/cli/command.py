@@ -91,12 +91,13 @@ TERMINAL: Mapping[str, tuple[Any, Any]] = {
         None,
     ),
     "follow": (_flag("--follow", help="Read a running training's log again whenever it grows."), False),
+    "png": (_file("--png", help="Also write the first figure of the page: .png, .svg or .pdf."), None),
     "update_baseline": (_flag("--update-baseline", help="Write --baseline anew."), False),
 }
 """The options of the terminal alone: {name: (annotation, default)}."""
 TRAINING = ("json", "quiet", "dry_run", "config", "print_config")
 """Those of what trains."""
-PROBING = ("json", "quiet", "strict", "no_fail", "baseline", "update_baseline")
+PROBING = ("json", "quiet", "strict", "no_fail", "baseline", "update_baseline", "png")
 FEW = 8
 """Of a command with so few options all stand in one panel."""
 

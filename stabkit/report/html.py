@@ -22,14 +22,14 @@ from stabkit.report.frame import ASSETS, shell, template
 from stabkit.report.json_document import seconds_a_step
 from stabkit.report.sparks import sparks
 from stabkit.report.summary import Summary
-from stabkit.results import scales, slope
+from stabkit.results import slope
 from stabkit.results.conditions import GROUPS, method_group, shown
 from stabkit.results.matrix import OUTCOMES, Matrix
 from stabkit.results.readings import chain, reference_step, update_at
 from stabkit.results.records import lacking
 from stabkit.results.run import Run
 from stabkit.spec import RunSpec
-from stabkit.wording import answer, breaks, factors, legend
+from stabkit.wording import answer, legend
 from stabkit.words import fitting, number, percent, plain, short
 
 CHAIN = (
@@ -55,7 +55,7 @@ def render(summary: Summary, *, command: str, title: str = "", all_figures: bool
     shown_runs = listed(chained, verdicts)
     asked = order.kind(every, surfaces)
     ordered = order.order(every, surfaces, summary.runs, leads=asked.leads, every=all_figures)
-    around = shell(title or asked.asks, command, opening(asked, ordered, summary), provenance.condition(specs))
+    around = shell(title or asked.asks, command, opening(summary), provenance.condition(specs))
     return template(ASSETS / "page.html.j2").render(
         **around,
         swatch=style.colour,
@@ -77,7 +77,6 @@ def render(summary: Summary, *, command: str, title: str = "", all_figures: bool
         every_row=chain_rows(listed(every, verdicts), verdicts.reference_step),
         chained=len(chained),
         steps_only=bool(every) and all(run.spec.single_step for run in every),
-        which=breaks.sentence(runs),
         order=ordered,
         every_figure=f"{command} --all-figures",
         figures_first=asked.figures_first and bool(ordered.leads),
@@ -115,14 +114,11 @@ def listed(runs: Sequence[Run], verdicts: Matrix) -> Sequence[Run]:
     return [run for run in runs if run.run_id in first] or runs[:LISTED]
 
 
-def opening(asked: order.PageOrder, ordered: order.Order, summary: Summary) -> list[str]:
+def opening(summary: Summary) -> list[str]:
     """The headline, then what else there is to say in a sentence."""
     answered = summary.answer or summary.instead
-    if asked is order.LANDSCAPE:
-        return [f"{ordered.leads[0].title}." if ordered.leads else "", answered]
-    scaled = factors.in_short(scales.frame(summary.trained)) if asked is order.ABLATE else ""
-    brief = scaled or answer.in_short(summary.matrix) or fitting(answered, f"{answered.split(';')[0]}.")
-    return [brief, answered]
+    brief = summary.headline or answer.in_short(summary.matrix) or fitting(answered, f"{answered.split(';')[0]}.")
+    return [brief, answered.removeprefix(summary.headline).lstrip()]
 
 
 def parted(claimed: Sequence[Finding]) -> dict[str, list[Finding]]:

@@ -34,8 +34,10 @@ class Summary:
     surfaces: tuple[Surface, ...]
     claims: tuple[Finding, ...]
     matrix: Matrix
+    headline: str
+    """Of surfaces which method's is rougher, of factors how many train and which ends lowest; "" of other runs."""
     answer: str
-    """Which methods train at which depths, and the link that goes first; "" without a verdict or a forecast."""
+    """The headline, which methods train at which depths, and the link that goes first; "" without any of them."""
     instead: str
     """What they say where they have no answer."""
 
@@ -49,6 +51,8 @@ def summarise(
     distinct = Runs(apart(every))
     learnt = trained(distinct)
     verdicts = matrix([run for run in learnt if not run.spec.single_step], failed)
+    headline = _headline(every, learnt, surfaces)
+    answered = " ".join(filter(None, (headline, answer(verdicts), goes_first(learnt))))
     return Summary(
         runs=every,
         apart=distinct,
@@ -57,6 +61,21 @@ def summarise(
         surfaces=tuple(surfaces),
         claims=tuple(findings(distinct, surfaces)),
         matrix=verdicts,
-        answer=(answered := " ".join(filter(None, (answer(verdicts), goes_first(learnt))))),
+        headline=headline,
+        answer=answered,
         instead="" if answered else instead(learnt, failed),
     )
+
+
+def _headline(runs: Sequence[Run], learnt: Sequence[Run], surfaces: Sequence[Surface]) -> str:
+    if surfaces:
+        from stabkit.figures.surfaces import landscape  # with pandas, which a terminal's table of runs does without
+        from stabkit.results.landscape import Landscape
+
+        return f"{landscape.title(Landscape(runs, surfaces))}."
+    if any(run.spec.alpha_scale != 1 or run.spec.beta_scale != 1 for run in learnt):
+        from stabkit.results import scales
+        from stabkit.wording import factors
+
+        return factors.in_short(scales.frame(learnt))
+    return ""

@@ -102,7 +102,7 @@ def in_short(verdicts: Matrix) -> str:
         f"{at} {'; '.join(named)}.",
         f"{at} {'; '.join(alone)}.",
         f"{at}, of {of} {kind}, {', '.join(counted)}.",
-        f"{at} {counted[0]} of {of}.",
+        f"{at} {len(ranked[0][1])} of {of} {kind} {_verb(ranked[0][0], len(ranked[0][1]))}.",
     )
 
 

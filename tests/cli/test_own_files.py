@@ -182,7 +182,7 @@ def test_a_probe_of_ones_own_is_recorded_drawn_and_exported(here: Path) -> None:
         assert np.array_equal(series.values, run.records[name].values, equal_nan=True), name
     text = Path(strict(done.stdout)["report"]).read_text(encoding="utf-8")
     assert 'id="probe-own-largest-site"' in text or "probe-own-largest-site" in text
-    assert "probe-own-largest-step" in text and "probe-stream-site" in text
+    assert "probe-own-largest-step" in text and "probe-stream-site" not in text, "their own, without --all-figures"
     rows = [row for row in stabkit("export", "--store", here / "out").stdout.splitlines() if ",own-largest," in row]
     assert len(rows) == 3 * 10
 

@@ -127,6 +127,13 @@ def test_several_rates_say_at_which_one_a_link_breaks(tmp_path):
     assert "At 1e-4 is undecided." in body["answer"] and "diverges" in body["answer"]
 
 
+def test_the_first_figure_of_the_page_is_written_to_a_file_and_another_kind_is_refused(tmp_path):
+    done = probe("flat", tmp_path, "--png", tmp_path / "one.svg", "--no-fail")
+    assert done.returncode == 0 and (tmp_path / "one.svg").read_bytes().startswith(b"<?xml"), done.stderr
+    refused = probe("flat", tmp_path, "--png", tmp_path / "one.gif")
+    assert refused.returncode == 2 and "--png writes a .png, .svg or .pdf file" in refused.stderr
+
+
 def test_the_document_has_what_was_promised(tmp_path):
     body = json.loads(probe("single", tmp_path, "--json", depths="").stdout)
     promised = {"schema", "factory", "depths", "seeds", "steps", "links", "verdict", "forecast", "cures", "seconds"}

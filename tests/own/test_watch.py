@@ -167,6 +167,23 @@ def test_a_warning_stands_where_the_users_own_line_is(tmp_path):
     assert one.filename == __file__
 
 
+def test_a_warning_is_on_the_disk_before_it_is_said(tmp_path, monkeypatch):
+    kept = []
+
+    def said(sentence):
+        shelf = WatchShelf(tmp_path)
+        kept.append((sentence, [alarm.whole for name in shelf.ids() for alarm in shelf.load(name).alarms]))
+
+    monkeypatch.setattr(journal, "say", said)
+    loop = Loop("")
+    with stabkit.watch(loop.model, loop.optimizer, out=tmp_path, probe=tokens(0)) as watch:
+        watch.loss(1.0)
+        loop.optimizer.step()
+        watch.loss(9.0)
+        loop.optimizer.step()
+    assert kept and all(sentence in there for sentence, there in kept)
+
+
 def test_what_is_no_loss_or_one_of_the_past_is_left_out_and_the_watch_goes_on(tmp_path):
     loop = Loop("")
     with pytest.warns(StabilityWarning, match="the loss of update 0 came after that of update 1"):

@@ -12,7 +12,7 @@ from stabkit.cli.commands import gate
 from stabkit.cli.commands.train import again
 from stabkit.cli.progress import Screen
 from stabkit.cli.signals import Signals
-from stabkit.errors import FailedRuns, StabkitError, Undecided, Unstable
+from stabkit.errors import FailedRuns, StabkitError, Undecided, Unstable, UsageError
 from stabkit.options.commands import ProbeOptions
 from stabkit.report import json_document
 from stabkit.report.own import document
@@ -23,6 +23,9 @@ from stabkit.wording import anatomy, links, widths
 
 def probe(invocation: Invocation) -> None:
     """Probe, show, write the page; raises Unstable where a link fails, FailedRuns where a depth has no result."""
+    png = invocation.params.get("png")
+    if png and (Path(png).suffix.lower() not in (".png", ".svg", ".pdf") or invocation.params.get("widths")):
+        raise UsageError(f"--png writes a .png, .svg or .pdf file, of a probe over depths; got {png!r}")
     file, screen = invocation.params.get("baseline"), Screen(quiet=invocation.flag("quiet"), command=again())
     with Signals(screen.command.replace(" --fresh", "")), gate.annotated(invocation.params):
         before = gate.read(invocation.params, invocation.given)
@@ -31,6 +34,10 @@ def probe(invocation: Invocation) -> None:
     if isinstance(result, CoordinatesResult):
         _coordinates(result, **{name: invocation.flag(name) for name in ("json", "strict", "no_fail")})
         return
+    if png:
+        from stabkit.report.own.probe import save_first
+
+        save_first(result.judged, Path(png))
     held = None
     if before is not None and not result.failed:  # what was not measured is neither better nor worse
         held = gate.compared(result, before, str(file))

@@ -56,6 +56,8 @@ class Journal:
         """Without a shelf nothing is kept, said or written: another process does."""
         self.shelf, self.name, self.warn, self.writer = shelf, name, warn, writer
         self.alarms = Alarms(())
+        self.keep: Callable[[], None] = lambda: None
+        """Writes a part: a warning is on the disk before it is said."""
         self._recorder = Recorder()
         self._written = -math.inf  # the first part is due at once: it is there whatever happens
         if shelf is not None:
@@ -109,6 +111,7 @@ class Journal:
         if alarm is None:
             return
         self._send(lambda writer: writers.alert(writer, alarm))
+        self.keep()
         if self.warn:
             say(alarm.whole)
 

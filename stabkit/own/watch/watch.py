@@ -84,6 +84,7 @@ class Watch:
         self._sharded, first = distributed.is_sharded(self.model), distributed.is_first(self.model)
         self._shelf = WatchShelf(absolute(out)) if first else None
         self._journal = Journal(self._shelf, self.id, warn, writer)
+        self._journal.keep = self._flush
         self._earlier: list[Journal] = []
         """Of the model as it was before it had other sub-layers."""
         self._recording: Recording | None = None
@@ -247,6 +248,7 @@ class Watch:
         self._earlier.append(before)
         self.id = name
         self._journal = Journal(self._shelf, name, before.warn, before.writer)
+        self._journal.keep = self._flush
         self.notes.append(f"recorded from update {self.steps} of a training on: before, it had other sub-layers")
         self._make(batch)
         self._recording.begin(self.steps)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stabkit.figures.drawing import svg
 from stabkit.figures.model_curves import OWN
 from stabkit.figures.own_losses import LOSSES
 from stabkit.figures.picture import Picture
@@ -25,6 +26,8 @@ from stabkit.wording.links import answer, cures, in_short, rates
 from stabkit.words import listed, plain, scientific, short
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from stabkit.running.plan import Done
     from stabkit.running.probes import ProbeRequest, ProbeSpec
 
@@ -68,12 +71,7 @@ def render(judged: Judged, done: Done[ProbeSpec, ModelCell], command: str) -> st
         ramp=RAMP,
         top=f"{TOP:g}",
         losses=card(LOSSES, LOSSES.select(judged), judged),
-        cards=[
-            card(figure, frame, judged)
-            for figure in _worst_first(judged)
-            for frame in (figure.select(judged),)
-            if not (figure.optional and frame.empty)
-        ],
+        cards=[card(figure, frame, judged) for figure, frame in _shown(judged)],
         anatomy=anatomy(judged.cells),
         notes=notes(judged.cells),
         failed=[(_where(s.depth, s.lr, s.seed), plain(lost.reason), plain(lost.log)) for s, lost in done.lost],
@@ -81,6 +79,18 @@ def render(judged: Judged, done: Done[ProbeSpec, ModelCell], command: str) -> st
         unseen=UNSEEN,
         unseen_why=WHY,
     )
+
+
+def save_first(judged: Judged, path: Path) -> None:
+    """Write the page's first picture of a link to an .svg, .png or .pdf file."""
+    figure, frame = next(_shown(judged))
+    svg.save(figure.drawn(frame), path)
+
+
+def _shown(judged: Judged) -> Iterator[tuple[Picture[Judged], pd.DataFrame]]:
+    """The pictures that have something to show, with it."""
+    frames = ((figure, figure.select(judged)) for figure in _worst_first(judged))
+    return ((figure, frame) for figure, frame in frames if not (figure.optional and frame.empty))
 
 
 def _worst_first(judged: Judged) -> list[Picture[Judged]]:
