@@ -1,3 +1,27 @@
-"""The version of stabkit, where everything may read it: importing it opens no door."""
+"""The version of stabkit, and the commit where it runs from a clone. Imports nothing of stabkit."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
 
 __version__ = "1.1.0"
+YEAR = 2026
+"""Of this version, for a citation."""
+
+
+@cache
+def commit() -> str:
+    """The first eight digits of the clone's commit; "" of an installed wheel."""
+    git = Path(__file__).parents[1] / ".git"
+    try:
+        head = (git / "HEAD").read_text(encoding="utf-8").strip()
+        name = head.removeprefix("ref: ")
+        if name == head:
+            return head[:8]
+        if (git / name).exists():
+            return (git / name).read_text(encoding="utf-8")[:8]
+        packed = (git / "packed-refs").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return ""
+    return next((line[:8] for line in packed if line.endswith(f" {name}")), "")

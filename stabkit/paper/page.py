@@ -20,7 +20,7 @@ from stabkit.figures.drawing import style
 from stabkit.paper.item import Item
 from stabkit.paper.items import BY_KEY, NOT_HERE
 from stabkit.paper.part import Part
-from stabkit.paper.section import brief, of_part
+from stabkit.paper.section import brief, of_part, sentences
 from stabkit.report import provenance
 from stabkit.report.frame import shell, template
 from stabkit.report.html import chain_rows, counted, group_switches, switches
@@ -53,27 +53,37 @@ def write(parts: Sequence[Part], beyond: Left, path: Path, command: str) -> None
     write_file(path, text.encode())
 
 
+def answer(part: Part) -> list[str]:
+    """What a command for one item ends with: whether it reproduces, and what the paper says beside what was measured."""
+    section, item = of_part(part), part.item
+    if section["stopped"] and not part.runs:
+        return [f"{item.name} {'were' if item.many else 'was'} not run: {section['stopped']}"]
+    if item.ours:
+        return [fitting(section["said"][0])]
+    became = f"{item.name} {comes_out(section['verdict'], [item])}"
+    central = counted(section["claims"], ("central",))
+    if section["verdict"] == NOT_ALL:
+        words = [one.verdict for one in (*section["claims"], *section["untested"])]
+        held, open_ = words.count("holds"), [f"{words.count(word)} {word}" for word in ORDER[3:] if word in words]
+        became = f"{item.name}: {held} of {len(words)} claims hold{'s' * (held == 1)} here; {', '.join(open_)}"
+    elif section["verdict"] in NOT_WHOLLY and central:
+        became = fitting(f"{became} (central claims: {central}).", f"{became}.").removesuffix(".")
+    return [f"{became}.", *sentences(section["claims"])]
+
+
 @lru_cache(maxsize=64)
 def one(part: Part, command: str, indexed: bool) -> str:
     """The page of an item."""
     section = of_part(part)
-    became = f"{part.item.name} {comes_out(section['verdict'], [part.item])}"
-    if section["verdict"] == NOT_ALL:
-        words = [one.verdict for one in (*section["claims"], *section["untested"])]
-        held, open_ = words.count("holds"), [f"{words.count(word)} {word}" for word in ORDER[3:] if word in words]
-        of = f"{held} of {len(words)} claims hold{'s' * (held == 1)}"
-        became = f"{part.item.name}: {of} here; {', '.join(open_)}"
     first, *more = section["said"]
-    if section["stopped"] and not part.runs:
-        said = [f"{part.item.name} {'were' if part.item.many else 'was'} not run: {section['stopped']}", *more]
-    elif part.item.ours:
-        said = [fitting(first), first, *more]
+    headline = answer(part)[0]
+    if part.item.ours:
+        said = [headline, first, *more]
+    elif section["stopped"] and not part.runs:
+        said = [headline, *more]
     else:
-        central = counted(section["claims"], ("central",))
-        told = f"{became} (central claims: {central})" if section["verdict"] in NOT_WHOLLY and central else became
-        whole_one = f"{became}. {first}"
-        headline = fitting(whole_one, told, became)
-        said = [headline, *more] if headline == whole_one else [headline, first, *more]
+        whole = fitting(f"{headline} {first}", headline)
+        said = [whole, *more] if whole != headline else [headline, first, *more]
     return template(ASSETS / "item.html.j2").render(
         **shell(
             f"{_place(part.item)}: {part.item.title}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -30,6 +31,10 @@ LEADING = 2
 """Figures whose titles say what came out, before the claims."""
 COLOURS = {"reproduces": "holds", "holds where decided": "holds", "does not reproduce": "fails", "in part": "mixed"}
 """The colour of a claim in which an item's verdict is written; others in that of the untested."""
+MOST_SENTENCES = 4
+"""Of an answer; the claims below it are all of them."""
+SHORT = 90
+"""Signs of a number in a sentence."""
 EVERY: tuple[Picture[Any], ...] = (*FIGURES, *SURFACES)
 NAMED: Mapping[str, Picture[Any]] = {figure.name: figure for figure in EVERY}
 
@@ -94,15 +99,36 @@ def brief(finding: Finding) -> str:
     return textwrap.shorten(text, BRIEF, placeholder=" …")
 
 
+def sentences(claims: Sequence[Finding]) -> list[str]:
+    """`Fails: “DeepNet's model update is nearly constant in depth”, here N^0.54 (asked: at most N^0.25).`: what the
+    paper says beside the number that was measured, of the central claims, or of the side ones where they alone are
+    decided; where none is, why."""
+    tested = sorted((one for one in claims if one.verdict != "untested"), key=_rank)
+    decided = [one for one in tested if one.verdict in DECIDED]
+    central = [one for one in decided if one.claim.weight == "central"]
+    listed = central or decided or tested[:1]
+    more = len(listed) - MOST_SENTENCES
+    return [_sentence(one) for one in listed[:MOST_SENTENCES]] + [f"{more} more below."] * (more > 0)
+
+
+def _sentence(finding: Finding) -> str:
+    claim, word = finding.claim, finding.verdict.capitalize()
+    quoted = f"{word}: “{claim.sentence.rstrip('.')}”"
+    if finding.verdict not in DECIDED:
+        return f"{quoted}: {finding.reason.replace('`', '')}."
+    number = textwrap.shorten(IN_PARENTHESES.sub("", finding.measured).partition(";")[0], SHORT, placeholder=" …")
+    asked = finding.verdict == "fails" and not claim.parts and claim.scale != "share"
+    limit = f" (asked: {claim.threshold.words} {claim.tell(claim.threshold.value)})" if asked else ""
+    return f"{quoted}, here {number}{limit}."
+
+
+IN_PARENTHESES = re.compile(r" *\([^()]*\)")
+"""Ranges and places, which the table has."""
+
+
 def _rank(finding: Finding) -> tuple[int, int]:
     """Central claims first, and of those what holds."""
     return WEIGHTS.index(finding.claim.weight), ORDER.index(finding.verdict)
-
-
-def named(claims: Sequence[Finding]) -> str:
-    """`holds: stuck, order; fails: last-layer; untested: growth`: each by its key, what holds first."""
-    by = {word: [one.claim.key for one in claims if one.verdict == word] for word in ORDER}
-    return "; ".join(f"{word}: {', '.join(keys)}" for word, keys in by.items() if keys)
 
 
 def _texts(part: Part) -> str:

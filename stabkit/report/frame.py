@@ -20,7 +20,7 @@ from markupsafe import Markup, escape
 
 from stabkit.storage import locks
 from stabkit.storage.folder import write_file
-from stabkit.version import __version__
+from stabkit.version import YEAR, __version__, commit
 from stabkit.words import plain, short
 
 ASSETS = Path(__file__).parent / "assets"
@@ -41,10 +41,26 @@ def shell(title: str, command: str, said: Sequence[str] = (), condition: str = "
         "command": plain(command),
         "elsewhere": plain(elsewhere(command)),
         "version": __version__,
+        "cite": _bibtex(plain(title), plain(condition), plain(command)),
         "css": Markup((ASSETS / "page.css").read_text(encoding="utf-8")),
         "script": Markup(script),
         "hashes": [script_hash(script)],
     }
+
+
+def _bibtex(title: str, condition: str, command: str) -> str:
+    """The entry that cites a page: version, commit, the condition with data and seeds, and the command."""
+    by = ", ".join(filter(None, (f"stabkit {__version__}", commit() and f"commit {commit()}")))
+    note = "; ".join(filter(None, (by, condition, command))).translate(BRACES)
+    key = re.sub(r"\W+", "-", title.lower()).strip("-")[:40].strip("-")
+    return (
+        f"@misc{{stabkit-{key},\n  title = {{{title.translate(BRACES)}}},\n  author = {{{{stabkit}}}},\n"
+        f"  year = {{{YEAR}}},\n  note = {{{note}}},\n}}"
+    )
+
+
+BRACES = {ord("{"): "(", ord("}"): ")"}
+"""What would end a field of BibTeX."""
 
 
 def _beyond(headline: str, text: str) -> str:

@@ -51,7 +51,7 @@ SLOPE = PageOrder(
 )
 ABLATE = PageOrder(
     asks="How wrong may α and β be, and which part is needed?",
-    leads=("ablation", "table11", "robustness", "validation_loss"),
+    leads=("ablation", "table11", "robustness"),
 )
 LANDSCAPE = PageOrder(
     asks="How rough is the loss around the weights, and under which normalisation?",
@@ -76,7 +76,7 @@ def kind(runs: Sequence[Run], surfaces: Sequence[Surface] = ()) -> PageOrder:
         return LANDSCAPE
     if runs and all(run.spec.single_step for run in runs):
         return SLOPE
-    if any(run.spec.alpha_scale != 1 or run.spec.beta_scale != 1 for run in runs):
+    if len({(run.spec.alpha_scale, run.spec.beta_scale) for run in runs}) > 1:
         return ABLATE
     return JUDGED if any(run.outcome.word != "early" for run in runs) else SWEEP
 

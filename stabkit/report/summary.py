@@ -15,7 +15,7 @@ from stabkit.results.once import Runs
 from stabkit.results.run import Run
 from stabkit.results.surface import Surface
 from stabkit.spec import RunSpec
-from stabkit.wording.answer import answer, instead
+from stabkit.wording.answer import answer, instead, setting
 from stabkit.wording.breaks import goes_first
 
 
@@ -35,7 +35,7 @@ class Summary:
     claims: tuple[Finding, ...]
     matrix: Matrix
     headline: str
-    """Of surfaces which method's is rougher, of factors how many train and which ends lowest; "" of other runs."""
+    """Of surfaces which method's is rougher, of factors with which a method trains; "" of other runs."""
     answer: str
     """The headline, which methods train at which depths, and the link that goes first; "" without any of them."""
     instead: str
@@ -51,8 +51,9 @@ def summarise(
     distinct = Runs(apart(every))
     learnt = trained(distinct)
     verdicts = matrix([run for run in learnt if not run.spec.single_step], failed)
-    headline = _headline(every, learnt, surfaces)
-    answered = " ".join(filter(None, (headline, answer(verdicts), goes_first(learnt))))
+    headline, *said = _factors(learnt) or [_surfaces(every, surfaces)]
+    answered = [*said, setting(verdicts)] if said else [headline, answer(verdicts), goes_first(learnt)]
+    text = " ".join(filter(None, answered))
     return Summary(
         runs=every,
         apart=distinct,
@@ -62,20 +63,27 @@ def summarise(
         claims=tuple(findings(distinct, surfaces)),
         matrix=verdicts,
         headline=headline,
-        answer=answered,
-        instead="" if answered else instead(learnt, failed),
+        answer=text,
+        instead="" if text else instead(learnt, failed),
     )
 
 
-def _headline(runs: Sequence[Run], learnt: Sequence[Run], surfaces: Sequence[Surface]) -> str:
-    if surfaces:
-        from stabkit.figures.surfaces import landscape  # with pandas, which a terminal's table of runs does without
-        from stabkit.results.landscape import Landscape
+def _surfaces(runs: Sequence[Run], surfaces: Sequence[Surface]) -> str:
+    """Which method's surface is rougher; "" without surfaces."""
+    if not surfaces:
+        return ""
+    from stabkit.figures.surfaces import landscape  # with pandas, which a terminal's table of runs does without
+    from stabkit.results.landscape import Landscape
 
-        return f"{landscape.title(Landscape(runs, surfaces))}."
-    if any(run.spec.alpha_scale != 1 or run.spec.beta_scale != 1 for run in learnt):
-        from stabkit.results import scales
-        from stabkit.wording import factors
+    return f"{landscape.title(Landscape(runs, surfaces))}."
 
-        return factors.in_short(scales.frame(learnt))
-    return ""
+
+def _factors(runs: Sequence[Run]) -> list[str]:
+    """The headline and the sentences of factors on α and β; nothing of runs without factors, or without a verdict."""
+    if not any(run.spec.alpha_scale != 1 or run.spec.beta_scale != 1 for run in runs):
+        return []
+    from stabkit.results import scales  # with pandas
+    from stabkit.wording import factors
+
+    said = factors.sentences(scales.frame(runs))
+    return [factors.in_short(said), *said] if said else []

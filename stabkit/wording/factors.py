@@ -1,34 +1,94 @@
-"""The headline of `stabkit ablate`: how many factors on α and β train, and which ends lowest."""
+"""The answer of `stabkit ablate`: with which factors on α and β a method trains, and which ends lowest."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import groupby
+
 import pandas as pd
 
-from stabkit.results.scales import cells, groups
-from stabkit.words import fitting, short
+from stabkit.results.scales import Cell, cells, groups
+from stabkit.words import fitting, listed, short
+
+CLEARLY = 0.05
+"""Nats by which a factor's loss must lie below the published one's, in every seed, to be called better: the claims'
+threshold of what a factor costs."""
+MOST_SETTINGS = 3
+"""Depths or conditions that the answer has; the figure has all."""
+FAILS = {"stuck": ("is stuck", "are stuck"), "diverged": ("diverges", "diverge"), "some": ("trains in some seeds only",) * 2}
+FAILS["undecided"] = ("is undecided", "are undecided")
 
 
-def in_short(every: pd.DataFrame) -> str:
-    """Of the first judged setting how many factors train and, of one axis, which ends lowest, medians over seeds, in a
-    headline: `DeepNorm trains with 4 of 5 factors on α, best with α × 4 (4.89; as published 5.6), not with α × 0.25.`;
-    "" where none is judged."""
-    rows = next((rows for _, rows in groups(every) if any(cell.word != "undecided" for cell in cells(rows))), None)
-    if rows is None:
+def sentences(every: pd.DataFrame) -> list[str]:
+    """`DeepNorm trains with α × 0.5 to × 4, best with × 4 (4.89; × 1: 5.6); α × 0.25 is stuck.`: a sentence an axis of
+    every judged setting, losses medians over seeds; none where no run is judged."""
+    judged = [rows for _, rows in groups(every) if any(cell.word != "undecided" for cell in cells(rows))]
+    said = []
+    for rows in judged[:MOST_SETTINGS]:
+        label, depth, condition = (str(rows[name].iloc[0]) for name in ("label", "depth", "condition"))
+        where = f" at {listed(depth, condition)}" if len(judged) > 1 else ""
+        for axis in ("α", "β"):
+            along = [cell for cell in cells(rows) if _other(cell, axis) == 1]
+            if len(along) > 1:
+                said.append(f"{_axis(f'{label}{where}', axis, along)}.")
+        if pairs := [cell for cell in cells(rows) if cell.a != 1 != cell.b]:
+            count = sum(cell.word == "trains" for cell in pairs)
+            said.append(f"Of {len(pairs)} pairs with both factors off, {count} train{'s' * (count == 1)}.")
+    if len(judged) > MOST_SETTINGS:
+        said.append(f"{len(judged) - MOST_SETTINGS} more settings are in the figure.")
+    return said
+
+
+def in_short(said: Sequence[str]) -> str:
+    """The first of these sentences for a headline."""
+    first = said[0].removesuffix(".")
+    lead, _, rest = first.partition(";")
+    return fitting(f"{first}.", f"{lead}.", f"{lead.partition(', ')[0]};{rest}.", f"{lead.partition(', ')[0]}.")
+
+
+def _axis(who: str, axis: str, along: Sequence[Cell]) -> str:
+    """One axis, its cells in rising order of the factor."""
+    spans = {word: _spans(axis, along, word) for word in ("trains", *FAILS)}
+    counts = {word: sum(cell.word == word for cell in along) for word in spans}
+    lost = [f"{_named(axis, spans[word])} {FAILS[word][counts[word] > 1]}" for word in FAILS if counts[word]]
+    if not counts["trains"]:
+        return f"{who} trains with none of {len(along)} factors on {axis}: {', '.join(lost)}"
+    first = f"{who} trains with {_named(axis, spans['trains'])}{_best(axis, along)}"
+    return "; ".join([first, *lost])
+
+
+def _best(axis: str, along: Sequence[Cell]) -> str:
+    """`, best with × 4 (4.89; × 1: 5.6)` where it is clearly lower than as published."""
+    losses = {_own(cell, axis): cell.runs["validation_loss"] for cell in along if cell.word == "trains"}
+    if len(losses) < 2:
         return ""
-    counted = cells(rows)
-    failing = [cell.name for cell in counted if cell.word in ("stuck", "diverged", "some")]
-    whole = [cell for cell in counted if cell.word == "trains"]
-    on = {"α": len({cell.a for cell in counted}), "β": len({cell.b for cell in counted})}
-    what = "pairs of factors on α and β" if min(on.values()) > 1 else f"factors on {max(on, key=lambda one: on[one])}"
-    lead = f"{rows['label'].iloc[0]} trains with {len(whole)} of {len(counted)} {what}"
-    ends = {(cell.a, cell.b): float(cell.runs["validation_loss"].median()) for cell in whole}
-    best = min(whole, key=lambda cell: ends[cell.a, cell.b], default=None)
-    own = f"; as published {short(ends[1.0, 1.0], 3)}" if (1.0, 1.0) in ends else ""
-    ranked = [""]
-    if best is not None and len(whole) > 1 and min(on.values()) == 1:
-        where, beside = ("as published", "") if best.a == best.b == 1 else (f"with {best.name}", own)
-        ranked = [f", best {where} ({short(ends[best.a, best.b], 3)}{more})" for more in (beside, "")] + ranked
-    which = f", not with {' or with '.join(failing)}" if 0 < len(failing) <= 2 else ""
-    return fitting(
-        f"{lead}{ranked[0]}{which}.", *(f"{lead}{one}." for one in ranked[:-1]), f"{lead}{which}.", f"{lead}."
-    )
+    best = min(losses, key=lambda factor: float(losses[factor].median()))
+    lowest = short(float(losses[best].median()), 3)
+    if 1.0 not in losses:
+        return f", best with × {best:.3g} ({lowest})"
+    published = short(float(losses[1.0].median()), 3)
+    if float(losses[best].max()) + CLEARLY <= float(losses[1.0].min()):
+        return f", best with × {best:.3g} ({lowest}; × 1: {published})"
+    return f", none clearly better than × 1 ({published})"
+
+
+def _spans(axis: str, along: Sequence[Cell], word: str) -> list[str]:
+    """`× 0.5 to × 2`, `× 8`: the factors with this word, neighbours together."""
+    spans = []
+    for is_word, cells_ in groupby(along, lambda cell: cell.word == word):
+        factors = [f"× {_own(cell, axis):.3g}" for cell in cells_]
+        if is_word:
+            spans += [f"{factors[0]} to {factors[-1]}"] if len(factors) > 2 else factors
+    return spans
+
+
+def _named(axis: str, spans: Sequence[str]) -> str:
+    return f"{axis} {', '.join(spans[:-1])} and {spans[-1]}" if len(spans) > 1 else f"{axis} {spans[0]}"
+
+
+def _own(cell: Cell, axis: str) -> float:
+    return cell.a if axis == "α" else cell.b
+
+
+def _other(cell: Cell, axis: str) -> float:
+    return cell.b if axis == "α" else cell.a

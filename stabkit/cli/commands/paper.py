@@ -66,6 +66,8 @@ class PartJson(TypedDict):
     """An item as it was run."""
 
     item: str
+    answer: str
+    """What the terminal ends with: whether it reproduces, each central claim beside its number."""
     commands: tuple[str, ...]
     runs: list[str]
     failed: list[str]
@@ -146,6 +148,7 @@ def run(params: Mapping[str, Any], command: str) -> None:
     else:
         _verdicts(parts, beyond)
         console.say(f"report: {path}")
+        console.say("cite this: the page has the BibTeX, with commit, data and seeds, under How it was run")
     failed = {spec.run_id for part in parts for spec, _ in part.failed}
     stopped = [part.item.key for part in parts if part.stopped and part not in refused]
     if failed or stopped:
@@ -178,22 +181,24 @@ def show(steps: Sequence[Step], refused: Sequence[Part], limit: float | None, *,
 
 
 def _verdicts(parts: Sequence[Part], beyond: Sequence[Step]) -> None:
-    from stabkit.paper.section import named  # pandas and matplotlib
-
-    rows = []
-    for part in sorted(parts, key=lambda part: ITEMS.index(part.item)):
-        findings = part.judged()
-        words = named(findings)
-        rows.append((part.item.key, part.item.title, f"stopped; {words}" if part.stopped else words))
-    console.table("What became of the papers' claims", ("", "", "claims"), rows)
+    from stabkit.paper.page import answer  # pandas and matplotlib
+    if len(parts) == 1:
+        for sentence in answer(parts[0]):
+            console.paragraph(sentence)
+    else:
+        rows = [(part.item.key, part.item.title, answer(part)[0]) for part in sorted(parts, key=lambda part: ITEMS.index(part.item))]
+        console.table("What became of the papers' claims", ("", "", ""), rows)
     for step in beyond:
         console.say(f"not run, beyond the budget: {step.asked.item.key} ({duration(step.seconds)})")
 
 
 def _document(parts: Sequence[Part], beyond: Sequence[Step], path: Path) -> PaperDocument:
+    from stabkit.paper.page import answer  # pandas and matplotlib
+
     rows: list[PartJson] = [
         {
             "item": part.item.key,
+            "answer": " ".join(answer(part)),
             "commands": part.commands,
             "runs": [one.run_id for one in part.runs],
             "failed": [spec.run_id for spec, _ in part.failed],

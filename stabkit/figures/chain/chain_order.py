@@ -13,21 +13,22 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Sequence
+from typing import Any
 
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from stabkit.figures.drawing import lettering, style
 from stabkit.figures.drawing.palette import MARKS
 from stabkit.figures.picture import Note, Picture, RunPicture
 from stabkit.results import breaks
 from stabkit.results.chain import SATURATED
-from stabkit.results.conditions import shown
 from stabkit.results.outcome import GROWN, VANISHED
-from stabkit.results.readings import chain
 from stabkit.results.run import Run
 from stabkit.spec import depth_text
+from stabkit.wording.breaks import goes_first
 from stabkit.words import listed
 
 LINKS: dict[breaks.LinkName, str] = {
@@ -40,29 +41,15 @@ STEP = "first step at which the link exceeds its limit"
 
 
 def title(runs: Sequence[Run]) -> str:
-    """How many runs had no gradient from the first on, and how many lost it."""
+    """Which link goes first in runs that fail; of others how many lost the gradient."""
+    if said := goes_first(runs):
+        return said.removesuffix(".").partition(";")[0]
     steps = [int(step) for step in breaks.frame(runs).query("link == 'gradient'")["step"]]
     if not steps:
         return "When each link of the chain breaks"
-    gone, lost = sum(step == 0 for step in steps), sum(step > 0 for step in steps)
+    lost = sum(step != breaks.NEVER for step in steps)
     count = f"{len(steps)} run{'s' * (len(steps) != 1)}"
-    if not gone:
-        return f"The lowest layer's gradient fell below its limit in {lost or 'none'} of {count}"
-    later = f", and fell below it in {lost} more" if lost else ""
-    whose, starts = f"in {gone} of {count}", _starts(runs)
-    if len(starts) < len(steps):
-        whose = f"in {sum(starts)} of {len(starts)} starts ({gone} of {count})"
-    return f"The lowest layer's gradient was below its limit before any update {whose}{later}"
-
-
-def _starts(runs: Sequence[Run]) -> list[bool]:
-    """Of each start whether no gradient arrives: runs that differ in their training alone share one."""
-    below = {}
-    for placed in shown(runs):
-        ratio = chain(placed.run, "gradient_ratio_start")
-        if not math.isnan(ratio):
-            below[placed.variant, placed.run.spec.depth, placed.run.spec.seed, ratio] = ratio < VANISHED
-    return list(below.values())
+    return f"The lowest layer's gradient fell below its limit in {lost or 'none'} of {count}"
 
 
 def alt(frame: pd.DataFrame) -> str:
@@ -76,13 +63,13 @@ def alt(frame: pd.DataFrame) -> str:
     return f"First steps at which links of the chain break, one row per link. {'; '.join(parts)}."
 
 
-SHADES: dict[breaks.LinkName, str] = {
-    "update": "#D55E00",
-    "ln_input": "#E69F00",
-    "gradient": "#0072B2",
-    "token_cosine": "#8A8A8A",
+DASHES: dict[breaks.LinkName, Any] = {
+    "update": "-",
+    "ln_input": (0, (1.6, 0.4)),
+    "gradient": (0, (0.5, 0.3)),
+    "token_cosine": (0, (0.2, 0.5)),
 }
-"""A colour a link: light and dark alternate, so that a grey print keeps them apart by their place."""
+"""A pattern a link, in the colour of the text: colours belong to methods."""
 BAR, ROW, NAMES, HEAD, FOOT = 0.075, 0.44, 1.75, 0.62, 0.42
 """Inches: a bar, a row of cells, the column of names, what stands above the first row and below the last."""
 GAP = 0.08
@@ -129,8 +116,10 @@ def draw(frame: pd.DataFrame) -> Figure:
         axes.text(column + GAP / 2, -0.12, depth_text(encoder, decoder), fontsize=8, fontweight="bold", va="bottom")
     for place, link in enumerate(links):
         x = NAMES / style.WIDTH + place * (1 - NAMES / style.WIDTH) / 4
-        figure.text(x, 1 - 0.16 / height, "▬", color=SHADES[link], fontsize=9, va="center")
-        figure.text(x + 0.018, 1 - 0.16 / height, LINKS[link], fontsize=7.5, va="center")
+        y = 1 - 0.16 / height
+        sample = {"color": style.INK, "linewidth": BAR * 72, "solid_capstyle": "butt", "alpha": 0.85}
+        figure.add_artist(Line2D([x - 0.004, x + 0.02], [y, y], linestyle=DASHES[link], **sample))
+        figure.text(x + 0.026, 1 - 0.16 / height, LINKS[link], fontsize=7.5, va="center")
     if len(shapes) > 1:
         half, wide, below = (style.WIDTH - NAMES) / 2, (style.WIDTH - NAMES - 0.1) / len(shapes), 0.3
         tall = ROW * len(rows) + HEAD - below + 0.22  # without the axis' label
@@ -170,12 +159,12 @@ def _cell(
             continue
         step = statistics.median(int(value) for value in broken)
         x = column + _place(step, last)
-        shade = SHADES[link]  # type: ignore[index]
         share = len(broken) / len(steps)
         (bar,) = axes.plot(
-            [x, end], [y, y], color=shade, linewidth=BAR * 72, alpha=0.35 + 0.65 * share, solid_capstyle="butt"
+            [x, end], [y, y], color=style.INK, linewidth=BAR * 72, alpha=0.2 + 0.65 * share, solid_capstyle="butt"
         )
-        (edge,) = axes.plot([x], [y], marker="|", color=shade, markersize=BAR * 72, markeredgewidth=1.5)
+        bar.set_linestyle(DASHES[link])  # type: ignore[index]
+        (edge,) = axes.plot([x], [y], marker="|", color=style.INK, markersize=BAR * 72, markeredgewidth=1.5)
         said = listed(name, f"{LINKS[link]} in {len(broken)} of {len(steps)}")  # type: ignore[index]
         style.mark(bar, method)
         style.mark(edge, method, said, [(step, share)], x="step")

@@ -7,7 +7,7 @@ each, in their order). Several seeds are one line in a band from least to greate
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -95,6 +95,10 @@ class Curves:
     """What of several seeds is drawn."""
     reference: Callable[[pd.DataFrame], Sequence[tuple[float, str]]] = lambda group: ()
     """The height and the name of each reference line of a panel."""
+    upright: tuple[float, str] | None = None
+    """The x and the name of a line down each panel."""
+    ended: bool = False
+    """Whether each place of a line has the sign of how its runs ended, the worst of its seeds."""
     across: Literal["linear", "decades", "factors"] = "linear"
     """The x axis: decades for the steps of long runs, where what matters happens first; factors are marked one by one
     on a log scale."""
@@ -157,7 +161,9 @@ def draw(frame: pd.DataFrame, what: Curves) -> Figure | None:
         style.log_axis(axes, "y", low, high) if what.log_y else axes.set_ylim(low, high)
         _across(axes, seen if what.one_x else group, what)
         for height, words in what.reference(group):
-            style.reference(axes, height, words if number % what.columns == 0 else "")
+            style.reference(axes, height, words if number % what.columns == 0 else "", right=what.across == "factors")
+        if what.upright:
+            style.upright(axes, *what.upright)
         _lost(axes, group, what)
         for label, handle, plain in _lines(axes, group, what, strokes):
             if plain or label not in handles:
@@ -259,6 +265,9 @@ def _curve(axes: Axes, columns: Mapping[str, list[Any]], what: Curves, look: dic
             style.mark(thin, method)
         thick = width if len(seeds) > 1 else min(width, 1.4)
         ink = _sign(method, columns["outcome"]) if what.marks else style.signed(method, middle)
+        if what.ended:
+            ink = {"color": hue}
+            _signs(axes, method, zip(x, (columns["outcome"][i] for i in kept), strict=True), dict(zip(x_of, middle, strict=True)))
         handle = style.line(axes, x_of, middle, **{"linewidth": thick, **line, **ink})
         whose = f"seed {columns['seed'][kept[0]]}" if len(seeds) == 1 else f"median of {len(seeds)} seeds"
         style.mark(handle, method, listed(label, depth, condition, whose), x=x_name)
@@ -267,6 +276,16 @@ def _curve(axes: Axes, columns: Mapping[str, list[Any]], what: Curves, look: dic
     if not style.method_of(handle):
         style.mark(handle, method)
     return handle
+
+
+def _signs(axes: Axes, method: str, ends: Iterable[tuple[float, str]], heights: Mapping[float, float]) -> None:
+    """At each x the sign of how its runs ended."""
+    words: dict[float, list[str]] = {}
+    for x, word in ends:
+        words.setdefault(x, []).append(word)
+    for x, outcomes in words.items():
+        (sign,) = axes.plot([x], [heights[x]], zorder=4, **_sign(method, outcomes))
+        style.mark(sign, method)
 
 
 def _sign(method: str, outcomes: Sequence[str]) -> dict[str, Any]:

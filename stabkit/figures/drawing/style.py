@@ -283,17 +283,31 @@ def legend(parent: Figure | Axes, handles: Sequence[Artist], **placed: Any) -> L
     return made
 
 
-def reference(axes: Axes, value: float, name: str = "") -> None:
+def reference(axes: Axes, value: float, name: str = "", *, right: bool = False) -> None:
     """A reference line across the panel, its name on it."""
     axes.axhline(value, color=INK, linewidth=0.8, linestyle=(0, (2, 2)), alpha=0.7)
     axes.annotate(
         name,
-        (0.02, value),
+        (0.98 if right else 0.02, value),
+        ha="right" if right else "left",
         xycoords=axes.get_yaxis_transform(),
         xytext=(0, 2),
         textcoords="offset points",
         fontsize=7,
         va="bottom",
+    )
+
+
+def upright(axes: Axes, x: float, name: str) -> None:
+    """A reference line down the panel, its name at its foot."""
+    axes.axvline(x, color=INK, linewidth=0.8, alpha=0.4)
+    axes.annotate(
+        name,
+        (x, 0.03),
+        xycoords=axes.get_xaxis_transform(),
+        xytext=(3, 0),
+        textcoords="offset points",
+        fontsize=7,
     )
 
 
