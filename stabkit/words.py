@@ -40,11 +40,8 @@ def plain(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in text)
 
 
-SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-
-
 def short(value: float, digits: int = 2) -> str:
-    """A number for reading: 0.75, 41, 1.3·10⁻⁷, 10⁻¹⁴; – for none and ∞."""
+    """A number for reading: 0.75, 41, 1.3e-7, 1e-14; – for none and ∞."""
     if math.isnan(value):
         return "–"
     if math.isinf(value):
@@ -53,9 +50,7 @@ def short(value: float, digits: int = 2) -> str:
     power = int(exponent)
     if value == 0 or -3 <= power <= 4:
         return f"{float(f'{value:.{digits - 1}e}'):.{max(0, digits - 1 - power)}f}" if value else "0"
-    lead = mantissa.rstrip("0").rstrip(".")
-    ten = "10" + str(power).translate(SUPERSCRIPT)
-    return ten if lead == "1" else f"{lead}·{ten}"
+    return f"{float(mantissa):g}e{power}"
 
 
 def percent(share: float) -> str:

@@ -21,7 +21,9 @@ NOTEBOOK = ROOT / "docs" / "notebooks" / "your_model.ipynb"
 def text_of(cell: Any) -> str:
     """What a cell shows, without tags."""
     shown = [
-        output.get("text") or "".join(output.get("data", {}).get("text/html", "")) if output.output_type != "error" else "ERROR"
+        output.get("text") or "".join(output.get("data", {}).get("text/html", ""))
+        if output.output_type != "error"
+        else "ERROR"
         for output in cell.outputs
     ]
     return unescape(re.sub("<[^>]+>", "", "\n".join(shown)))

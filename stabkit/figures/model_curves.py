@@ -433,7 +433,7 @@ WATCHED: tuple[Picture[Watched], ...] = (
         here=_span,
         read=(
             "A falling line: that layer receives less and less and stops moving; few of stabkit's own runs "
-            "recovered from below 10⁻². A rising line: its gradient explodes."
+            "recovered from below 0.01. A rising line: its gradient explodes."
         ),
         lines=_gradient_lines,
         title=_gradient_title,

@@ -79,6 +79,8 @@ class Picture(Generic[Source]):
     """Not on a page for which the frame is empty."""
     at_start: bool = False
     """On a page of single steps of SGD too, which train nothing."""
+    tells: Callable[[pd.DataFrame], bool] | None = None
+    """Whether a frame says enough to lead a page; None: whenever it is not empty."""
     single_steps: bool = False
     """Made of all runs, single steps included, which are its matter; the others of trained runs alone."""
 

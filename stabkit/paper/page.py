@@ -54,7 +54,7 @@ def write(parts: Sequence[Part], beyond: Left, path: Path, command: str) -> None
 
 
 def answer(part: Part) -> list[str]:
-    """What a command for one item ends with: whether it reproduces, and what the paper says beside what was measured."""
+    """What a command for one item ends with: whether it reproduces, and what the paper says beside the numbers."""
     section, item = of_part(part), part.item
     if section["stopped"] and not part.runs:
         return [f"{item.name} {'were' if item.many else 'was'} not run: {section['stopped']}"]

@@ -122,7 +122,10 @@ def order(
     by_name = {figure.name: figure for figure in made_of}
     made: dict[str, Card] = {}
     for name in (name for name in leads if name in by_name):
-        if (first := _card(by_name[name], made_of)) is not None and not first.needs:
+        figure, frame = by_name[name], by_name[name].select(made_of[by_name[name]])
+        if frame.empty or (figure.tells is not None and not figure.tells(frame)):
+            continue
+        if not (first := card(figure, frame, made_of[figure])).needs:
             made[name] = first
         if len(made) == FIRST:
             break

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from itertools import groupby
 
@@ -115,9 +116,15 @@ def in_short(verdicts: Matrix) -> str:
     return fitting(
         f"{at} {'; '.join(named)}.",
         f"{at} {'; '.join(alone)}.",
+        f"{at} {_once('; '.join(alone)).replace(f' {kind} are', ' are')}.",
         f"{at}, of {of} {kind}, {', '.join(counted)}.",
         f"{at} {len(ranked[0][1])} of {of} {kind} {_verb(ranked[0][0], len(ranked[0][1]))}.",
     )
+
+
+def _once(text: str) -> str:
+    """`DeepNorm is forecast to train, Post-LN to fail`: the verb that two parts share, said once."""
+    return re.sub(r"(forecast to \w+); ([^;]*?) (?:is|are) forecast to", r"\1, \2 to", text)
 
 
 def instead(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]] = ()) -> str:

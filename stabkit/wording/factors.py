@@ -15,8 +15,13 @@ CLEARLY = 0.05
 threshold of what a factor costs."""
 MOST_SETTINGS = 3
 """Depths or conditions that the answer has; the figure has all."""
-FAILS = {"stuck": ("is stuck", "are stuck"), "diverged": ("diverges", "diverge"), "some": ("trains in some seeds only",) * 2}
-FAILS["undecided"] = ("is undecided", "are undecided")
+FAILS = {
+    "stuck": ("is stuck", "are stuck"),
+    "diverged": ("diverges", "diverge"),
+    "some": ("trains in some seeds only", "train in some seeds only"),
+    "undecided": ("is undecided", "are undecided"),
+}
+"""Of one factor and of several."""
 
 
 def sentences(every: pd.DataFrame) -> list[str]:

@@ -57,7 +57,7 @@ GONE = f"stabkit's limit for a vanished gradient; {BY_EYE}"
 
 
 gradients = Tell(lambda value: short(value, 1) if value > LOWEST else "0")
-"""A ratio of gradients: `3·10⁻⁷`; `0` of what float32 does not hold."""
+"""A ratio of gradients: `3e-7`; `0` of what float32 does not hold."""
 
 
 def _growth_of(run: Run) -> float:

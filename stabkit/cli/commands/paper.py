@@ -182,11 +182,13 @@ def show(steps: Sequence[Step], refused: Sequence[Part], limit: float | None, *,
 
 def _verdicts(parts: Sequence[Part], beyond: Sequence[Step]) -> None:
     from stabkit.paper.page import answer  # pandas and matplotlib
+
     if len(parts) == 1:
         for sentence in answer(parts[0]):
             console.paragraph(sentence)
     else:
-        rows = [(part.item.key, part.item.title, answer(part)[0]) for part in sorted(parts, key=lambda part: ITEMS.index(part.item))]
+        ordered = sorted(parts, key=lambda part: ITEMS.index(part.item))
+        rows = [(part.item.key, part.item.title, answer(part)[0]) for part in ordered]
         console.table("What became of the papers' claims", ("", "", ""), rows)
     for step in beyond:
         console.say(f"not run, beyond the budget: {step.asked.item.key} ({duration(step.seconds)})")

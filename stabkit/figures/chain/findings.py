@@ -25,18 +25,38 @@ ORIGINS: Mapping[str, tuple[str, ...]] = {"feed-forward": ("ffn",), "attention":
 
 
 def farthest(runs: Sequence[Run], frame: pd.DataFrame) -> str:
-    """How far the output of the farthest and of the nearest method is at the deepest depth that two of them share."""
-    step = reference_step(runs)
-    frame = frame[(frame["step"] == step) & points.drawable_rows(frame["update"], log=True)]
+    """How far the output of the farthest and of the nearest method is at the deepest depth that two of them share: at
+    the reference step, or at the first, where they differ more."""
+    last = reference_step(runs)
+    frame = frame[points.drawable_rows(frame["update"], log=True)]
+    steps = [last, *frame["step"].head(1).astype(int)]
+    at = {step: _moved(frame[frame["step"] == step]) for step in steps}
+    told = {step: moved for step, moved in at.items() if moved}
+    if not told:
+        return "How far the output moves from its start, step by step"
+    step = last if last in told and _times(told[last]) >= ALIKE else max(told, key=lambda one: _times(told[one]))
+    where, *ends = told[step]
+    moved = " to ".join(f"{short(value)} ({name})" for value, name in ends)
+    return f"At {where} the output moves by {moved} in {updates(step)}"
+
+
+ALIKE = 1.5
+"""Times by which distances differ less where they are saturated."""
+
+
+def _moved(frame: pd.DataFrame) -> tuple[str, tuple[float, str], tuple[float, str]] | None:
+    """Where, and the farthest and the nearest method there."""
     order = ["encoder_layers", "decoder_layers"]
     frame = frame.assign(total=frame[order].sum(axis=1)).sort_values(["total", *order], kind="stable", ascending=False)
     for (depth, condition), rows in frame.groupby(["depth", "condition"], sort=False):
         moved = sorted((centre(own), str(label)) for label, own in rows.groupby("label", sort=False)["update"])
         if len(moved) > 1:
-            where = f"{depth} ({condition})" if condition else depth
-            ends = " to ".join(f"{short(value)} ({label})" for value, label in (moved[-1], moved[0]))
-            return f"At {where} the output moves by {ends} in {updates(step)}"
-    return "How far the output moves from its start, step by step"
+            return f"{depth} ({condition})" if condition else str(depth), moved[-1], moved[0]
+    return None
+
+
+def _times(moved: tuple[str, tuple[float, str], tuple[float, str]]) -> float:
+    return moved[1][0] / moved[2][0]
 
 
 def by_origin(frame: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
@@ -112,7 +132,7 @@ def receives(least: Any) -> str:
 
 
 def gradient_ratios(frame: pd.DataFrame) -> str:
-    """`Post-LN 18L-18L 4·10⁻⁴; …`: the ratio of every curve, sixteen at most."""
+    """`Post-LN 18L-18L 4e-4; …`: the ratio of every curve, sixteen at most."""
     parts = [
         f"{listed(label, condition, depth)} {short(ratio, 1)}"
         for label, condition, depth, _, _, ratio in ratios(frame).itertuples(index=False)

@@ -24,6 +24,7 @@ from stabkit.figures.drawing import lettering, style
 from stabkit.figures.drawing.line_ends import label_ends, last_read
 from stabkit.figures.picture import Note, Picture, RunPicture
 from stabkit.results import points, update_fit
+from stabkit.results.chain import SATURATED
 from stabkit.results.conditions import MOST_IN_COLOUR, PAIR
 from stabkit.results.readings import centre
 from stabkit.results.run import Run
@@ -85,7 +86,23 @@ def alt(frame: pd.DataFrame) -> str:
 def draw(frame: pd.DataFrame) -> Figure | None:
     """One panel a condition; methods by colour, a fitted line where there is one."""
     step = int(frame["reference_step"].iloc[0])
+    frame = frame[~frame["condition"].isin(_flat(frame))]
     return against_depth(frame, f"‖ΔF‖ after {step} updates, output units", ceiling=True)
+
+
+def _flat(frame: pd.DataFrame) -> set[str]:
+    """The conditions whose every point lies beyond half of √(2d), where no exponent can be read, if others have one."""
+    conditions = set(frame["condition"])
+    told = set(fit(frame)["condition"])
+    half = SATURATED * np.sqrt(2 * frame["width"])
+    flat = {text for text in conditions - told if (frame["update"] >= half)[frame["condition"] == text].all()}
+    return flat if told else set()
+
+
+def _here(frame: pd.DataFrame) -> str:
+    flat = sorted(_flat(frame))
+    left = f"{exponents(frame)}; not drawn: {listed(*flat)}, where every point is beyond half of √(2d)"
+    return left if flat else exponents(frame)
 
 
 def against_depth(frame: pd.DataFrame, y_label: str, *, ceiling: bool) -> Figure | None:
@@ -216,7 +233,8 @@ PICTURE: RunPicture = Picture(
     room="depth",
     caption="DeepNet Fig. 4 (journal version), against the depth.",
     see="a horizontal line: the same at every depth (slope 1 is growth in proportion to depth)",
-    here=exponents,
+    here=_here,
+    tells=lambda frame: not fit(frame).empty,
     read=(
         Note("Points: median over seeds in a band from the lowest to the highest.", ("band",)),
         Note(

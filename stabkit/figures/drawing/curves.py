@@ -16,7 +16,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator
+from matplotlib.ticker import FixedLocator, MaxNLocator
 
 from stabkit.figures.drawing import lettering, style
 from stabkit.figures.drawing.line_ends import BEYOND, label_ends, last_read
@@ -266,8 +266,8 @@ def _curve(axes: Axes, columns: Mapping[str, list[Any]], what: Curves, look: dic
         thick = width if len(seeds) > 1 else min(width, 1.4)
         ink = _sign(method, columns["outcome"]) if what.marks else style.signed(method, middle)
         if what.ended:
-            ink = {"color": hue}
-            _signs(axes, method, zip(x, (columns["outcome"][i] for i in kept), strict=True), dict(zip(x_of, middle, strict=True)))
+            ink, words = {"color": hue}, [columns["outcome"][i] for i in kept]
+            _signs(axes, method, zip(x, words, strict=True), dict(zip(x_of, middle, strict=True)))
         handle = style.line(axes, x_of, middle, **{"linewidth": thick, **line, **ink})
         whose = f"seed {columns['seed'][kept[0]]}" if len(seeds) == 1 else f"median of {len(seeds)} seeds"
         style.mark(handle, method, listed(label, depth, condition, whose), x=x_name)
@@ -310,6 +310,7 @@ def _across(axes: Axes, group: pd.DataFrame, what: Curves) -> None:
         style.log_axis(axes, "x", 1, last)
     else:
         axes.set_xlim(first, max(last, first + 1))
+        axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
 
 
 def _range(seen: pd.DataFrame, groups: list[tuple[Any, pd.DataFrame]], what: Curves) -> tuple[float, float]:

@@ -24,7 +24,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocat
 from stabkit.figures.drawing.lettering import safe
 from stabkit.figures.drawing.palette import hue
 from stabkit.results import points
-from stabkit.words import SUPERSCRIPT, plain
+from stabkit.words import plain, scientific
 
 Group = TypeVar("Group")
 
@@ -221,7 +221,7 @@ WITHIN: dict[float, tuple[float, ...]] = {
 
 
 def log_axis(axes: Axes, which: Literal["x", "y"], low: float, high: float, ticks: Sequence[float] = ()) -> None:
-    """A logarithmic axis from `low` to `high`, ticks written 0.01 and 10⁻⁷; given ticks replace the decades."""
+    """A logarithmic axis from `low` to `high`, ticks written 0.01 and 1e-7; given ticks replace the decades."""
     axis = axes.xaxis if which == "x" else axes.yaxis
     (axes.set_xscale if which == "x" else axes.set_yscale)("log")
     (axes.set_xlim if which == "x" else axes.set_ylim)(low, high)
@@ -238,12 +238,8 @@ def log_axis(axes: Axes, which: Literal["x", "y"], low: float, high: float, tick
 
 
 def decade(value: float) -> str:
-    """A power of ten as a tick: 0.01, 1, 100, 10⁻⁷."""
-    if 1e-3 < value < 1e4:
-        return f"{value:g}"
-    mantissa, exponent = f"{value:.0e}".split("e")
-    ten = "10" + str(int(exponent)).translate(SUPERSCRIPT)
-    return ten if mantissa == "1" else f"{mantissa}·{ten}"
+    """A tick as numbers are written in sentences: 0.01, 1, 100, 1e-7."""
+    return f"{value:g}" if 1e-3 < value < 1e4 else scientific(value)
 
 
 def mark(

@@ -38,7 +38,7 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "attention_logit": ("Attention logits", "largest attention logit of each attention"),
     "perturbation": (
         "Change under a fixed perturbation",
-        "relative change of each state when every weight moves by 10⁻⁴, before training",
+        "relative change of each state when every weight moves by 1e-4, before training",
     ),
     "mixing": ("Gain of the mixings", "largest row sum of the product of mixings up to each sub-layer; 1: no growth"),
 }

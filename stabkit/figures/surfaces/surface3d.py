@@ -81,8 +81,12 @@ def _hill(axes: Any, table: pd.DataFrame, norm: Any, label: str) -> None:
     log = isinstance(norm, LogNorm)
     height = np.log10(losses) if log else losses
     colours = matplotlib.colormaps[landscape.MAP](norm(np.ma.masked_invalid(losses)))
-    axes.plot_surface(a, b, height, facecolors=colours, rstride=1, cstride=1, linewidth=0.15, edgecolor="#ffffff40")
-    axes.collections[-1].set_rasterized(True)
+    look: dict[str, Any] = {"rstride": 1, "cstride": 1, "linewidth": 0.15, "edgecolor": "#ffffff40"}
+    for row in reversed(range(len(a) - 1)):  # from the back to the front: a nearer wall hides what is behind it
+        two = slice(row, row + 2)
+        axes.plot_surface(a[two], b[two], height[two], facecolors=colours[two], **look)
+        axes.collections[-1].set_zorder(1 - row / len(a))
+    axes.set_rasterization_zorder(1.5)
     low, high = float(norm.vmin), float(norm.vmax)
     axes.set_zlim(*((np.log10(low), np.log10(high)) if log else (low, high)))
     if log:

@@ -387,5 +387,5 @@ def _of_ratio(ratio: float) -> str:
     if ratio > 1:
         return "the gradient explodes on its way down"
     if ratio < LOST:
-        return "{} of {} models that stabkit trained recovered from a ratio below 10⁻⁴".format(*RECOVERED)
-    return "few of the models that stabkit trained recovered from a ratio below 10⁻²"
+        return "{} of {} models that stabkit trained recovered from a ratio below 1e-4".format(*RECOVERED)
+    return "few of the models that stabkit trained recovered from a ratio below 0.01"
