@@ -129,7 +129,7 @@ def test_every_command_claim_probe_and_method_has_its_section(generated: dict[st
         assert all(f"\n{part}" in generated[f"methods/{key}"] for part in ("- Source: ", "## Constants", "| 18L-18L "))
 
 
-def test_pages_that_are_built_are_not_in_the_repository(generated: dict[str, str]) -> None:
+def test_git_ignores_the_pages_that_are_built(generated: dict[str, str]) -> None:
     tools = runpy.run_path(str(DOCS / "_ext" / "words.py"))
     built = set(generated) - set(runpy.run_path(str(DOCS / "_ext" / "generated.py"))["COMMITTED"])
     assert {"commands", "claims", "probes", "methods/deepnorm"} <= built

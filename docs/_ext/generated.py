@@ -136,7 +136,7 @@ def method_pages() -> dict[str, str]:
     lines = [
         "# Methods",
         "",
-        "Written by `python docs/_ext/generated.py`. The residual of every sub-layer of every method:",
+        "The residual of every sub-layer of every method:",
         "",
         "    y = N_out( ω·x + γ·N_branch( G( κ·N_in(x) ) ) )",
         "",
