@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import os
 import re
 import runpy
@@ -10,9 +11,15 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.main import get_command
 
+from stabkit.claims import CLAIMS
+from stabkit.cli.app import app
+from stabkit.methods import KEYS
+from stabkit.probes import PROBES
 from stabkit.report.cards import card
 from stabkit.running import executors
 from tests.commands import stabkit
@@ -83,13 +90,52 @@ def test_the_site_builds_without_a_loose_end_and_asks_nothing_of_a_network(tmp_p
         assert f'href="reports/{report.name}"' in own[Path("gallery.html")]
     for command in ("sweep", "probe", "runs verify"):
         assert f">{command}<" in own[Path("commands.html")]
+    for key in KEYS:
+        assert f'href="methods/{key}.html"' in own[Path("methods.html")]
 
 
-def test_generated_pages_are_committed_as_they_are_generated() -> None:
-    made = runpy.run_path(str(DOCS / "_ext" / "generated.py"))["PAGES"]
-    for name, page in made.items():
+@pytest.fixture(scope="module")
+def generated() -> dict[str, str]:
+    return runpy.run_path(str(DOCS / "_ext" / "generated.py"))["pages"]()
+
+
+@pytest.mark.slow
+def test_the_gallery_and_the_table_of_methods_are_committed_as_they_are_generated(generated: dict[str, str]) -> None:
+    for name in runpy.run_path(str(DOCS / "_ext" / "generated.py"))["COMMITTED"]:
         kept = (DOCS / f"{name}.md").read_text(encoding="utf-8")
-        assert kept == "".join(page()), f"{name}.md: `python docs/_ext/generated.py` writes it anew"
+        assert kept == generated[name], f"{name}.md: `python docs/_ext/generated.py` writes it anew"
+
+
+@pytest.mark.slow
+def test_every_command_claim_probe_and_method_has_its_section(generated: dict[str, str]) -> None:
+    def titles(name: str) -> list[str]:
+        return re.findall(r"^## (.*)$", generated[name], re.M)
+
+    root: Any = get_command(app)
+    commands = [name for name in root.commands if name != "runs"]
+    assert titles("commands") == [*commands, *(f"runs {name}" for name in root.commands["runs"].commands)]
+    for name, command in root.commands.items():
+        assert all(
+            option in generated["commands"] for one in command.params for option in one.opts if one.name != "help"
+        )
+        assert name == "runs" or f"$ stabkit {name}" in generated["commands"]
+    assert titles("probes") == [probe.name for probe in PROBES]
+    assert len(re.findall(r"^\*\*.+\*\* \(", generated["claims"], re.M)) == len(CLAIMS)
+    for claim in CLAIMS:
+        assert f"**{html.escape(claim.sentence, quote=False)}**" in generated["claims"]
+    assert {f"methods/{key}" for key in KEYS} == {name for name in generated if name.startswith("methods/")}
+    for key in KEYS:
+        assert f"| `{key}` |" in generated["methods"]
+        assert all(f"\n{part}" in generated[f"methods/{key}"] for part in ("- Source: ", "## Constants", "| 18L-18L "))
+
+
+def test_git_ignores_the_pages_that_are_built(generated: dict[str, str]) -> None:
+    tools = runpy.run_path(str(DOCS / "_ext" / "words.py"))
+    built = set(generated) - set(runpy.run_path(str(DOCS / "_ext" / "generated.py"))["COMMITTED"])
+    assert {"commands", "claims", "probes", "methods/deepnorm"} <= built
+    assert not {f"docs/{name}.md" for name in built} & {
+        path.relative_to(ROOT).as_posix() for path in tools["committed"]()
+    }
 
 
 def test_the_map_of_the_code_is_made_from_the_package() -> None:
@@ -188,11 +234,3 @@ def test_the_figure_of_the_docs_keeps_the_contract():
         made = card(picture, frame, runs)
         assert made.needs == ("" if runs else "There are no runs.") and made.svg.count("data-method") == len(runs)
         assert ("✕" in made.read) == (lost in runs)
-
-
-@pytest.mark.slow
-def test_the_pages_of_methods_are_what_the_program_says():
-    made = runpy.run_path(str(DOCS / "_ext" / "generated.py"))["method_pages"]()
-    pages = [DOCS / "methods.md", *DOCS.glob("methods/*.md")]
-    kept = {path.relative_to(DOCS).with_suffix("").as_posix(): path.read_text() for path in pages}
-    assert kept == made, "`python docs/_ext/generated.py` writes them anew"

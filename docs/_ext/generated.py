@@ -1,7 +1,7 @@
-"""Pages written from the program, so that they cannot differ from it: commands, claims, probes, methods, the
-committed pages.
+"""Pages written from the program, so that they cannot differ from it.
 
-`python docs/_ext/generated.py` writes them; a test compares them.
+Sphinx has commands, claims, probes and a page for each method written when it builds the site; they are not committed.
+The gallery and the table of methods are committed: `python docs/_ext/generated.py` writes them, and a test compares.
 """
 
 from __future__ import annotations
@@ -116,11 +116,17 @@ def gallery() -> Iterator[str]:
         yield f"| {title.strip()} | [{answer}](../{path.relative_to(ROOT).as_posix()}) |\n"
 
 
-PAGES = {"commands": commands, "claims": claims, "probes": probes, "gallery": gallery}
+COMMITTED = ("gallery", "methods")
+
+
+def pages() -> dict[str, str]:
+    """{name: text} of every page that is written from the program."""
+    texts = {page.__name__: "".join(page()) for page in (commands, claims, probes, gallery)}
+    return {**texts, **method_pages()}
 
 
 def method_pages() -> dict[str, str]:
-    """{file: text}: `methods.md` with a line a method, `methods/KEY.md` with all of one."""
+    """`methods` has a line for each method, `methods/KEY` all of one."""
     from stabkit import methods
     from stabkit.cli.commands.methods import _out
     from stabkit.methods import formula
@@ -130,17 +136,17 @@ def method_pages() -> dict[str, str]:
     lines = [
         "# Methods",
         "",
-        "Written by `python docs/_ext/generated.py`. The residual of every sub-layer of every method:",
+        "The residual of every sub-layer of every method:",
         "",
         "    y = N_out( ω·x + γ·N_branch( G( κ·N_in(x) ) ) )",
         "",
         "Gains multiply the base initialisation, which all methods of a comparison share unless `--recipe paper` is "
-        "asked for. The page of a method has its constants at 18 and 100 layers, its options and its claims.",
+        "asked for. `stabkit methods KEY` prints the constants of a method, its options and its claims.",
         "",
-        "| method | group | residual | source |",
-        "|---|---|---|---|",
+        "| key | method | group | residual | source |",
+        "|---|---|---|---|---|",
         *(
-            f"| [{method.label}](methods/{method.key}.md) | {group_of(method)} | `{_cell(formula.text(method))}` | "
+            f"| `{method.key}` | {method.label} | {group_of(method)} | `{_cell(formula.text(method))}` | "
             f"{_cell(method.source)} |"
             for method in chosen
         ),
@@ -151,12 +157,15 @@ def method_pages() -> dict[str, str]:
         "",
         "```{toctree}",
         ":hidden:",
+        ":glob:",
         "",
-        *(f"methods/{method.key}" for method in chosen),
+        "methods/*",
         "```",
     ]
-    pages = {f"methods/{method.key}": _method_page(method, depths) + "\n" for method in chosen}
-    return {"methods": "\n".join(lines) + "\n", **pages}
+    return {
+        "methods": "\n".join(lines) + "\n",
+        **{f"methods/{method.key}": _method_page(method, depths) + "\n" for method in chosen},
+    }
 
 
 def _cell(text: str) -> str:
@@ -196,18 +205,27 @@ def _method_page(method: Any, depths: tuple[tuple[int, int], ...]) -> str:
     return "\n".join(lines)
 
 
-def write(folder: Path) -> None:
-    for name, text in (*((name, "".join(made())) for name, made in PAGES.items()), *method_pages().items()):
+def write(folder: Path, names: tuple[str, ...] = ()) -> None:
+    """Those of the pages that are named, or all."""
+    for name, text in pages().items():
         page = folder / f"{name}.md"
-        if not page.exists() or page.read_text(encoding="utf-8") != text:
+        if name in (names or (name,)) and not (page.exists() and page.read_text(encoding="utf-8") == text):
+            page.parent.mkdir(exist_ok=True)
             page.write_text(text, encoding="utf-8")
+
+
+def link(app: Any, name: str, source: list[str]) -> None:
+    """The keys in the table of methods lead to their pages, which a forge does not have."""
+    if name == "methods":
+        source[0] = re.sub(r"^\| `([\w-]+)` \|", r"| [`\1`](methods/\1.md) |", source[0], flags=re.M)
 
 
 def setup(app: Any) -> dict[str, bool]:
     app.connect("config-inited", lambda app, config: write(Path(app.srcdir)))
+    app.connect("source-read", link)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
 if __name__ == "__main__":
     sys.path.insert(0, str(ROOT))
-    write(ROOT / "docs")
+    write(ROOT / "docs", COMMITTED)

@@ -40,8 +40,11 @@ def long(of: list[str]) -> list[str]:
 
 
 def committed() -> list[Path]:
-    """README and the pages of docs/ that are in the repository, built ones left out."""
-    return [ROOT / "README.md", *sorted(path for path in (ROOT / "docs").rglob("*.md") if "_build" not in path.parts)]
+    """README and the pages of docs/ that are in the repository: those that git ignores are built."""
+    lines = (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
+    built = tuple(line.removeprefix("/") for line in lines if line.startswith("/docs/"))
+    pages = sorted((ROOT / "docs").rglob("*.md"))
+    return [ROOT / "README.md", *(page for page in pages if not page.relative_to(ROOT).as_posix().startswith(built))]
 
 
 def main(named: list[str]) -> int:

@@ -3,7 +3,7 @@
 A task never trains in the Dask worker's own process: it looks after a child process (`processes.map` with one
 worker), so that a run that dies takes no other with it. When the task is not wanted any more (the client is gone, the
 command was interrupted), it ends its child. Only JSON crosses, both ways; but a Dask worker runs whatever its scheduler
-sends, so the cluster is inside the trust boundary (docs/dask.md).
+sends, so the cluster is inside the trust boundary (docs/tutorials/cluster.md).
 """
 
 from __future__ import annotations
