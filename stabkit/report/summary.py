@@ -86,4 +86,4 @@ def _factors(runs: Sequence[Run]) -> list[str]:
     from stabkit.wording import factors
 
     said = factors.sentences(scales.frame(runs))
-    return [factors.in_short(said), *said] if said else []
+    return [factors.in_short(said), *(one.whole for one in said)] if said else []

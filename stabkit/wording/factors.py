@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import groupby
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -24,9 +25,20 @@ FAILS = {
 """Of one factor and of several."""
 
 
-def sentences(every: pd.DataFrame) -> list[str]:
-    """`DeepNorm trains with α × 0.5 to × 4, best with × 4 (4.89; × 1: 5.6); α × 0.25 is stuck.`: a sentence an axis of
-    every judged setting, losses medians over seeds; none where no run is judged."""
+class FactorSentence(NamedTuple):
+    """`DeepNorm trains with α × 0.5 to × 4`, `, best with × 4 (4.89 against 5.60)`, `; α × 0.25 is stuck`."""
+
+    first: str
+    best: str = ""
+    lost: str = ""
+
+    @property
+    def whole(self) -> str:
+        return f"{self.first}{self.best}{self.lost}."
+
+
+def sentences(every: pd.DataFrame) -> list[FactorSentence]:
+    """A sentence an axis of every judged setting, losses medians over seeds; none where no run is judged."""
     judged = [rows for _, rows in groups(every) if any(cell.word != "undecided" for cell in cells(rows))]
     said = []
     for rows in judged[:MOST_SETTINGS]:
@@ -35,35 +47,35 @@ def sentences(every: pd.DataFrame) -> list[str]:
         for axis in ("α", "β"):
             along = [cell for cell in cells(rows) if _other(cell, axis) == 1]
             if len(along) > 1:
-                said.append(f"{_axis(f'{label}{where}', axis, along)}.")
+                said.append(_axis(f"{label}{where}", axis, along))
         if pairs := [cell for cell in cells(rows) if cell.a != 1 != cell.b]:
             count = sum(cell.word == "trains" for cell in pairs)
-            said.append(f"Of {len(pairs)} pairs with both factors off, {count} train{'s' * (count == 1)}.")
+            first = f"Of {len(pairs)} pairs with both factors off, {count} train{'s' * (count == 1)}"
+            said.append(FactorSentence(first))
     if len(judged) > MOST_SETTINGS:
-        said.append(f"{len(judged) - MOST_SETTINGS} more settings are in the figure.")
+        said.append(FactorSentence(f"{len(judged) - MOST_SETTINGS} more settings are in the figure"))
     return said
 
 
-def in_short(said: Sequence[str]) -> str:
+def in_short(said: Sequence[FactorSentence]) -> str:
     """The first of these sentences for a headline."""
-    first = said[0].removesuffix(".")
-    lead, _, rest = first.partition(";")
-    return fitting(f"{first}.", f"{lead}.", f"{lead.partition(', ')[0]};{rest}.", f"{lead.partition(', ')[0]}.")
+    first, best, lost = said[0]
+    return fitting(said[0].whole, f"{first}{best}.", f"{first}{lost}.", f"{first}.")
 
 
-def _axis(who: str, axis: str, along: Sequence[Cell]) -> str:
+def _axis(who: str, axis: str, along: Sequence[Cell]) -> FactorSentence:
     """One axis, its cells in rising order of the factor."""
     spans = {word: _spans(axis, along, word) for word in ("trains", *FAILS)}
     counts = {word: sum(cell.word == word for cell in along) for word in spans}
     lost = [f"{_named(axis, spans[word])} {FAILS[word][counts[word] > 1]}" for word in FAILS if counts[word]]
     if not counts["trains"]:
-        return f"{who} trains with none of {len(along)} factors on {axis}: {', '.join(lost)}"
-    first = f"{who} trains with {_named(axis, spans['trains'])}{_best(axis, along)}"
-    return "; ".join([first, *lost])
+        return FactorSentence(f"{who} trains with none of {len(along)} factors on {axis}: {'; '.join(lost)}")
+    first = f"{who} trains with {_named(axis, spans['trains'])}"
+    return FactorSentence(first, _best(axis, along), "".join(f"; {one}" for one in lost))
 
 
 def _best(axis: str, along: Sequence[Cell]) -> str:
-    """`, best with × 4 (4.89; × 1: 5.6)` where it is clearly lower than as published."""
+    """`, best with × 4 (4.89 against 5.60)` where it is clearly lower than as published."""
     losses = {_own(cell, axis): cell.runs["validation_loss"] for cell in along if cell.word == "trains"}
     if len(losses) < 2:
         return ""
@@ -73,7 +85,7 @@ def _best(axis: str, along: Sequence[Cell]) -> str:
         return f", best with × {best:.3g} ({lowest})"
     published = short(float(losses[1.0].median()), 3)
     if float(losses[best].max()) + CLEARLY <= float(losses[1.0].min()):
-        return f", best with × {best:.3g} ({lowest}; × 1: {published})"
+        return f", best with × {best:.3g} ({lowest} against {published})"
     return f", none clearly better than × 1 ({published})"
 
 

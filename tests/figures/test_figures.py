@@ -202,22 +202,32 @@ def test_a_methods_factors_are_drawn_only_where_some_run_is_scaled_and_options_s
     ]
 
 
-def test_the_headline_counts_pairs_that_train_and_the_title_names_those_that_fail() -> None:
-    runs = [
-        run(spec("deepnorm", 2, alpha_scale=a, seed=s), {}, word)
-        for a, s, word in (
-            *((1.0, 0, "trains"), (1.0, 1, "trains")),
-            *((0.25, 0, "stuck"), (0.25, 1, "trains"), (4.0, 0, "diverged")),
-        )
-    ]
-    said = "DeepNorm trains with 1 of 3 factors on α, not with α × 0.25 or with α × 4."
-    assert factors.in_short(scales.frame(runs)) == said
-    more = [*runs, known(run(spec("deepnorm", 2, alpha_scale=2.0), {}, "trains"), validation_loss=4.0)]
-    said = "DeepNorm trains with 2 of 4 factors on α, best with α × 2 (4.00; as published 5.00)."
-    assert factors.in_short(scales.frame(more)) == said
+def whole(frame: pd.DataFrame) -> list[str]:
+    return [sentence.whole for sentence in factors.sentences(frame)]
+
+
+def test_an_ablation_names_what_every_factor_gives_and_the_best_where_it_is_clearly_better() -> None:
+    def at(a: float, word: str, loss: float = 5.0, b: float = 1.0, seed: int = 0) -> Run:
+        return known(run(spec("deepnorm", 2, alpha_scale=a, beta_scale=b, seed=seed), {}, word), validation_loss=loss)
+
+    runs = [at(1, "trains"), at(1, "trains", seed=1), at(0.25, "stuck"), at(0.25, "trains", seed=1), at(4, "diverged")]
+    (said,) = whole(scales.frame(runs))
+    assert said == "DeepNorm trains with α × 1; α × 4 diverges; α × 0.25 trains in some seeds only."
+    better = [*runs, at(2, "trains", 4.0), at(8, "trains", 4.9)]
+    (said,) = whole(scales.frame(better))
+    assert said.startswith("DeepNorm trains with α × 1, × 2 and × 8, best with × 2 (4.00 against 5.00); ")
+    assert SCALED.title(better) == "DeepNorm trains with α × 1, × 2 and × 8, best with × 2 (4.00 against 5.00)"
+    near = whole(scales.frame([*runs, at(2, "trains", 4.96), at(2, "trains", 4.0, seed=1)]))
+    assert "none clearly better than × 1 (5.00)" in near[0], "in every seed, and by 0.05"
+    both = whole(scales.frame([*better, at(1, "trains", b=2), at(4, "stuck", b=4), at(2, "trains", b=2)]))
+    assert both[1].startswith("DeepNorm trains with β × 1 and × 2") and both[2] == (
+        "Of 2 pairs with both factors off, 1 trains."
+    )
+    none = whole(scales.frame([at(1, "stuck"), at(2, "stuck"), at(4, "stuck")]))
+    assert none == ["DeepNorm trains with none of 3 factors on α: α × 1 to × 4 are stuck."]
     undecided = [run(spec("deepnorm", 2, alpha_scale=a), {}, "early") for a in (1.0, 2.0)]
-    assert factors.in_short(scales.frame(undecided)) == "", "none is judged"
-    assert SCALED.title(runs) == "DeepNorm, 2L-2L fails at α × 0.25 (1 of 2) and α × 4 (1 of 1)"
+    assert whole(scales.frame(undecided)) == [], "none is judged"
+    assert SCALED.title(undecided) == "Loss against a factor on α or β"
 
 
 def test_table_11_is_the_method_beside_itself_without_one_part_a_panel_a_setting() -> None:
@@ -338,7 +348,7 @@ def test_titles_state_what_the_data_support() -> None:
     assert GRAD_NORM.title([]) == "How much gradient each decoder layer receives"
     vanishing = run(spec("post-ln", 2), {"grad_norm": table([0], {"decoder.1": [3e-9], "decoder.2": [3.0]})})
     assert GRAD_NORM.title([vanishing]) == (
-        "At step 0: Post-LN's lowest decoder layer receives 10⁻⁹ of the top layer's gradient at 2L-2L"
+        "At step 0: Post-LN's lowest decoder layer receives 1e-9 of the top layer's gradient at 2L-2L"
     )
 
 

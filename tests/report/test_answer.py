@@ -97,7 +97,7 @@ def test_a_headline_names_the_deepest_depth_and_counts_where_names_are_too_long(
     assert in_short(few) == "At 18L-18L DeepNorm is forecast to train; ADMIN is undecided."
     four = {"deepnorm": 0.95, "admin": 0.5, "post-ln-init": 0.5, "post-ln": 0.02}
     assert in_short(matrix([run for method, p in four.items() for run in told(method, 0.95, p)])) == (
-        "At 18L-18L, of 4 methods, 1 is forecast to train, 1 is forecast to fail, 2 are undecided."
+        "At 18L-18L DeepNorm is forecast to train, Post-LN to fail; 2 are undecided."
     )
     assert in_short(matrix(told("deepnorm", 0.95, 0.95))) == "DeepNorm is forecast to train at every depth."
     names = ("pre-ln", "deepnorm", "admin", "residual", "rezero", "sub-ln", "dyt", "keel", "peri-ln", "mix-ln")

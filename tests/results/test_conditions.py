@@ -92,8 +92,8 @@ def test_numbers_of_json_files_are_read_back(value: object, read: float) -> None
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        *[(0.75, "0.75"), (41.2, "41"), (4.54, "4.5"), (0.0, "0"), (1e-14, "10⁻¹⁴"), (1.34e-7, "1.3·10⁻⁷")],
-        *[(0.0999, "0.10"), (9.99, "10"), (12345.0, "12000"), (3e5, "3·10⁵"), (-2e-9, "-2·10⁻⁹")],
+        *[(0.75, "0.75"), (41.2, "41"), (4.54, "4.5"), (0.0, "0"), (1e-14, "1e-14"), (1.34e-7, "1.3e-7")],
+        *[(0.0999, "0.10"), (9.99, "10"), (12345.0, "12000"), (3e5, "3e5"), (-2e-9, "-2e-9")],
         *[(math.nan, "–"), (math.inf, "∞"), (-math.inf, "−∞")],
     ],
 )
@@ -103,11 +103,7 @@ def test_numbers_are_written_for_reading(value: float, text: str) -> None:
 
 @given(st.floats(min_value=1e-300, max_value=1e300), st.integers(1, 4))
 def test_a_written_number_is_the_number_to_its_digits(value: float, digits: int) -> None:
-    text = words.short(value, digits).translate(str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789"))
-    lead, times, power = text.partition("·10")
-    if not times:
-        lead, power = ("1", text[2:]) if not 1e-4 < value < 1e6 else (text, "0")
-    assert math.isclose(float(f"{lead}e{power}"), value, rel_tol=0.51 * 10 ** (1 - digits))
+    assert math.isclose(float(words.short(value, digits)), value, rel_tol=0.51 * 10 ** (1 - digits))
 
 
 @pytest.mark.slow

@@ -83,9 +83,18 @@ ROUGHER, ALIKE = 0.1, 0.03
 
 
 def title(drawn: Landscape) -> str:
-    """Whether one method's surface is rougher than the other's, and at whose scale, at the deepest depth with both."""
-    where, table = deepest(rough(every(drawn)))
-    return where + rougher(table, *dict.fromkeys(table["label"])) if len(table) else "The loss around the weights"
+    """Whether one method's surface is rougher than the other's, and at whose scale, at the deepest depth with both; of
+    one method alone how much of its own surface bends down."""
+    shares = rough(every(drawn))
+    where, table = deepest(shares)
+    if len(table):
+        return where + rougher(table, *dict.fromkeys(table["label"]))
+    alone = shares[shares["depth"] == shares["depth"].iloc[-1]] if shares["label"].nunique() == 1 else shares.iloc[:0]
+    if alone.empty:
+        return "The loss around the weights"
+    share = float(alone["negative"].median())
+    shape = "is no bowl" if share >= ROUGHER else "is a bowl"
+    return f"{alone['label'].iloc[0]}'s loss surface {shape}: {percent(share)} of its curvature is negative"
 
 
 def deepest(table: pd.DataFrame) -> tuple[str, pd.DataFrame]:

@@ -105,6 +105,6 @@ def test_names_are_moved_apart_and_keep_their_order_and_their_middle(places: lis
         assert placed == pytest.approx(places)
 
 
-@pytest.mark.parametrize(("value", "tick"), [(0.01, "0.01"), (1, "1"), (100, "100"), (1e-7, "10⁻⁷"), (2e-7, "2·10⁻⁷")])
+@pytest.mark.parametrize(("value", "tick"), [(0.01, "0.01"), (1, "1"), (1e-7, "1e-7"), (1.5e-9, "1.5e-9")])
 def test_ticks_are_written_without_formulas(value: float, tick: str) -> None:
     assert style.decade(value) == tick
