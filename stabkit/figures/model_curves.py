@@ -360,7 +360,7 @@ def _stream_title(watch: Watched) -> str:
     return f"Stream: {last} ends at {short(float(ratio))} times its size at the start"
 
 
-OUTPUT, WEIGHTS = "output", "largest step"
+OUTPUT, WEIGHTS, LOSS = "output", "largest step", "loss"
 
 
 def _update_lines(watch: Watched) -> Iterable[Line]:
@@ -384,14 +384,20 @@ def _update_title(watch: Watched) -> str:
 
 
 def _loss_lines(watch: Watched) -> Iterable[Line]:
-    """None where no loss was given."""
-    loss = watch.cell.records.get("loss")
-    return [] if loss is None else [("loss", "", loss.steps, loss.at("train"))]
+    """The loss and, of logits over V classes, ln V; none where no loss was given."""
+    loss, guess = watch.cell.records.get("loss"), watch.cell.facts.guess
+    if loss is None:
+        return
+    if guess is not None and guess.classes > 1 and len(loss.steps) > 1:
+        ends = loss.steps[[0, -1]]
+        yield "uniform guess", "", ends, np.full(len(ends), guess.uniform)
+    yield LOSS, "", loss.steps, loss.at("train")
 
 
 def _loss_title(watch: Watched) -> str:
     """Its first, least and last."""
-    values = _frame(_loss_lines(watch))["value"]
+    frame = _frame(_loss_lines(watch))
+    values = frame[frame["run"] == LOSS]["value"]
     if values.empty:
         return "Loss: the watch received none"
     return (
@@ -421,7 +427,7 @@ def _largest(frame: pd.DataFrame) -> str:
 
 def _fallen(frame: pd.DataFrame) -> str:
     """`from 4.6 to 2.1, 1.9 at its least`."""
-    values = frame["value"]
+    values = frame[frame["run"] == LOSS]["value"]
     return f"from {short(values.iloc[0])} to {short(values.iloc[-1])}, {short(values.min())} at its lowest"
 
 
@@ -473,7 +479,7 @@ WATCHED: tuple[Picture[Watched], ...] = (
     ),
     _watched(
         "loss",
-        caption="The training loss, as given to `watch.loss(…)`.",
+        caption="The training loss, as given to `watch.loss(…)`; a uniform guess over V classes has ln V.",
         see="it falls and stays low",
         here=_fallen,
         lines=_loss_lines,
@@ -486,11 +492,11 @@ WATCHED: tuple[Picture[Watched], ...] = (
 
 
 def _frame(lines: Iterable[Line]) -> pd.DataFrame:
-    """One row a point; of a long line points that are a little more apart with every update. Of one reading there is no
-    line."""
+    """One row a point; of a long line points that are a little more apart with every update. Of one reading before any
+    update there is no line."""
     rows: list[dict[str, object]] = []
     for name, panel, steps, values in lines:
-        for i in () if len(steps) < 2 else thinned(steps):
+        for i in thinned(steps) if len(steps) > 1 or steps.any() else ():
             rows.append({"run": name, "panel": panel, "x": int(steps[i]), "value": float(values[i])})
     return pd.DataFrame(rows, columns=list(WATCHED_COLUMNS))
 
@@ -539,7 +545,7 @@ def by_depth(
             mean = np.exp(values.apply(lambda seeds: np.log(seeds).mean()).to_numpy())
             axes.fill_between(x, values.min().to_numpy(), values.max().to_numpy(), color=HUE, alpha=0.15, linewidth=0)
             name = f"{depth}L" if depth else "all seeds"
-            (line,) = axes.plot(x, mean, color=HUE, **style.depth_line(place, len(depths)))
+            (line,) = axes.plot(x, mean, color=HUE, **style.depth_line(place, len(depths)), **_point(x))
             style.mark(line, "", name, x=x_name)
             ends.append((float(mean[-1]), name, HUE, ""))
         return ends
@@ -553,19 +559,27 @@ def by_update(frame: pd.DataFrame, y_label: str, limits: Mapping[float, str]) ->
 
     def lines(axes: Axes, rows: pd.DataFrame, usable: pd.DataFrame) -> list[End]:
         axes.set_xscale("symlog", linthresh=LINEAR, linscale=1.5)
-        ticks = [t for t in (0, 4, 8, 16, *(16 * 4**k for k in range(1, 12))) if t <= max(last, 4)]
+        few = (1, 2) if last < 8 else ()
+        ticks = [t for t in (0, *few, 4, 8, 16, *(16 * 4**k for k in range(1, 12))) if t <= last]
         axes.set_xticks(ticks, [f"{t:,}" for t in ticks])
         axes.minorticks_off()
         axes.set_xlim(-0.5, max(last, 1) * 1.02)
         runs = list(rows.groupby("run", sort=False))
         ends = []
         for place, (run, line_rows) in enumerate(runs):
-            (line,) = axes.plot(line_rows["x"], line_rows["value"], color=HUE, **style.depth_line(place, len(runs)))
+            x, look = line_rows["x"].to_numpy(), style.depth_line(place, len(runs))
+            (line,) = axes.plot(x, line_rows["value"], color=HUE, **look, **_point(x))
             style.mark(line, "", str(run), x="update")
             ends.append((float(line_rows["value"].iloc[-1]), str(run), HUE, ""))
         return ends
 
-    return _panels(frame, "update", y_label, limits, lines, right=1.3, apart=0.07)
+    scale = f"update, logarithmic from {LINEAR} on" if last > LINEAR else "update"
+    return _panels(frame, scale, y_label, limits, lines, right=1.3, apart=0.07)
+
+
+def _point(x: NDArray[np.float64]) -> dict[str, Any]:
+    """A marker for a line of one point, which is no line."""
+    return {"marker": "o", "markersize": 4} if len(x) == 1 else {}
 
 
 def _panels(

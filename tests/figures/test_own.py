@@ -120,4 +120,4 @@ def test_a_watchs_captions_say_what_is_drawn():
         by_name["update"].here(frame)
         == "0.30 at most, at update 1; the output ends 1.4 times its size away from the start"
     )
-    assert by_name["loss"].here(two[two["run"] == "a"]) == "from 1.0 to 1.0, 0.20 at its lowest"
+    assert by_name["loss"].here(two[two["run"] == "a"].assign(run="loss")) == "from 1.0 to 1.0, 0.20 at its lowest"

@@ -55,7 +55,10 @@ def test_the_frames_hold_what_was_recorded(healthy):
     norms = healthy.cell.gradients("stack")
     assert gradient[gradient["run"] == "stack.1"]["value"].tolist() == pytest.approx(norms[:, 0] / norms[:, -1])
     assert len(set(stream["run"])) == 6 and {"stack, input", "stack.3.ffn"} <= set(stream["run"])
-    assert update["x"].max() == 20 and loss["value"].tolist() == healthy.cell.records["loss"].at("train").tolist()
+    assert (
+        update["x"].max() == 20
+        and loss[loss["run"] == "loss"]["value"].tolist() == healthy.cell.records["loss"].at("train").tolist()
+    )
 
 
 def test_a_page_of_a_healthy_training_says_that_nothing_was_beyond_its_limit(healthy):
