@@ -17,6 +17,7 @@ ROOT = Path(__file__).parents[2]
 LONG = 25
 """Words of the longest sentence that is read once."""
 NOT_PROSE = re.compile(r"^```.*?^```|^\$\$.*?^\$\$|^ *\|.*?$|^#.*?$|!\[.*?\]\(.*?\)|^:::.*?^:::", re.S | re.M)
+SHOWN = re.compile(r'<(?:p|h[1-4])\b(?! class="(?:legend|source|switches|note)")[^>]*>(.*?)</(?:p|h[1-4])>', re.S)
 PARAGRAPH = re.compile(r"\n\s*\n|\n(?= *(?:[-*]|\d+\.) )|\n(?=: )")
 END = re.compile(r"(?<=[.!?])[\"”)*_]*\s+(?=[\W_]*[A-Z0-9`])")
 
@@ -29,8 +30,8 @@ def sentences(text: str) -> Iterator[str]:
 
 
 def sentences_of_page(text: str) -> Iterator[str]:
-    """Of a report: its headings, paragraphs, captions and list items."""
-    for block in re.findall(r"<(?:p|li|figcaption|h[1-4]|dd)\b[^>]*>(.*?)</(?:p|li|figcaption|h[1-4]|dd)>", text, re.S):
+    """Of a report: its headings and paragraphs, without legends and source lines."""
+    for block in SHOWN.findall(text):
         plain = html.unescape(re.sub(r"<(?:svg|script|style|code|button)\b.*?</[^>]*>|<[^>]+>", " ", block, flags=re.S))
         yield from filter(None, (" ".join(one.split()) for one in END.split(plain)))
 

@@ -34,8 +34,8 @@ MOST_CONDITIONS = 3
 
 
 def answer(verdicts: Matrix) -> str:
-    """`Without warm-up at 5e-4, forecast for 250 updates from the first 16, 3 seeds, de-en: Post-LN is forecast to fail
-    from 18L-18L on; …`; nothing where no cell has a verdict or a forecast."""
+    """`Without warm-up at 5e-4, forecast for 250 updates from the first 16, 3 seeds, de-en. Post-LN is forecast to fail
+    from 18L-18L on. …`; nothing where no cell has a verdict or a forecast."""
     cells = _answered(verdicts)
     if not cells:
         return ""
@@ -53,9 +53,9 @@ def answer(verdicts: Matrix) -> str:
         sentences.append(f"The table has {more} more condition{'s' * (more > 1)}")
     lead, some = _lead(verdicts, cells), any(not math.isnan(cell.p_trains) for cell in cells)
     whole = all(cell.forecast for cell in cells)
-    text = (f"{lead}: " if lead else "") + ". ".join(sentences)
+    text = ". ".join([lead] * bool(lead) + sentences)
     if some and not whole:
-        text += f" (forecasts: {_horizon(verdicts)})"
+        text += f". Forecasts are {_horizon(verdicts)}"
     return f"{text[0].upper()}{text[1:]}.{_near(verdicts)}{_unseen(verdicts)}"
 
 
@@ -215,7 +215,7 @@ def _sentence(condition: Condition, rows: Sequence[VerdictRow], depths: Sequence
     for row in rows:
         fates.setdefault(tuple(map(_word, row.cells)), []).append(row.label)
     parts = [f"{several(labels, len(rows))} {_fate(fate, depths, len(labels) > 1)}" for fate, labels in fates.items()]
-    return (f"{condition}: " if condition else "") + "; ".join(parts)
+    return (f"{condition}: " if condition else "") + ". ".join(parts)
 
 
 def _fate(fate: Sequence[str | None], depths: Sequence[str], many: bool) -> str:
@@ -235,7 +235,7 @@ def _fate(fate: Sequence[str | None], depths: Sequence[str], many: bool) -> str:
         else:
             where = f"from {names[0]} to {names[-1]}" if i else f"to {names[-1]}"
         parts.append(f"{verb[i]} {where}")
-    return ", ".join(parts)
+    return re.sub(r"(is|are) (forecast to .*), \1 forecast to", r"\1 \2, to", ", ".join(parts))
 
 
 def _setting(verdicts: Matrix) -> str:

@@ -196,16 +196,16 @@ def _outcome(who: str, verdict: Verdict, warmup: int, *, several: bool) -> str:
 
 
 def worth(decision: Decision) -> str:
-    """How often that came true: `; 34 of 34 such models did not train (95 %: 90 to 100 %)`; "" where a number was lost,
-    or nothing is known."""
+    """How often that came true: `. 34 of 34 such held-out models did not train (95 %: 90 to 100 %)`; "" where a number
+    was lost, or nothing is known."""
     if decision.diverges or decision.probability is None:
         return ""
     right, n = ours().looks.told.get(decision.counted_as, (0, 0))
     if not n:
-        return "; no such model was among those tested"
+        return ". No such model was among those tested"
     became = "did not train" if decision.word in ("fails", "probably fails") else "trained"
     low, high = (100 * end for end in wilson(right / n, n))
-    return f"; {right} of {n} such models {became} (95 %: {low:.0f} to {high:.0f} %)"
+    return f". {right} of {n} such held-out models {became} (95 %: {low:.0f} to {high:.0f} %)"
 
 
 def in_short(judged: Judged) -> str:

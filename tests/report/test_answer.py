@@ -39,8 +39,8 @@ def told(method: str, *ps: float | None, axes: tuple[str, ...] = (), **changes: 
 def test_methods_that_share_a_fate_are_named_together() -> None:
     runs = [*told("post-ln", 0.95, 0.02, 0.01), *told("admin", 0.97, 0.96, 0.95), *told("deepnorm", 0.99, 0.99, 0.99)]
     assert answer(matrix(runs)) == (
-        "Without warm-up at 5e-4, forecast for 400 updates from the first 16, 1 seed, synthetic task: Post-LN is "
-        "forecast to train at 6L-6L, is forecast to fail from 18L-18L on; ADMIN and DeepNorm are forecast to train at "
+        "Without warm-up at 5e-4, forecast for 400 updates from the first 16, 1 seed, synthetic task. Post-LN is "
+        "forecast to train at 6L-6L, to fail from 18L-18L on. ADMIN and DeepNorm are forecast to train at "
         "every depth."
     )
 
@@ -72,12 +72,12 @@ def test_out_of_range_names_the_axis_and_the_way_out() -> None:
 def test_a_forecast_is_told_apart_from_what_was_seen() -> None:
     seen = [at16("deepnorm", 6, 9.0, "trains", warmup=0), at16("deepnorm", 18, 9.0, "stuck", warmup=0)]
     assert answer(matrix(seen)).startswith(
-        "Without warm-up at 5e-4, after 16 updates, 1 seed, synthetic task: DeepNorm"
+        "Without warm-up at 5e-4, after 16 updates, 1 seed, synthetic task. DeepNorm"
     )
     runs = [*seen, *told("post-ln", 0.95, 0.02)]
     assert answer(matrix(runs)).endswith(
-        "Post-LN is forecast to train at 6L-6L, is forecast to fail at 18L-18L; DeepNorm trains at 6L-6L, is stuck at "
-        "18L-18L (forecasts: for 400 updates from the first 16)."
+        "Post-LN is forecast to train at 6L-6L, to fail at 18L-18L. DeepNorm trains at 6L-6L, is stuck at "
+        "18L-18L. Forecasts are for 400 updates from the first 16."
     )
     assert in_short(matrix(runs)) == "At 18L-18L DeepNorm is stuck; Post-LN is forecast to fail."
     tints = [legend.tint(cell) for row in matrix(runs).rows for cell in row.cells]
@@ -138,7 +138,7 @@ def test_one_condition_after_the_other() -> None:
     runs = [*told("deepnorm", 0.95, lr=1e-3), *told("deepnorm", 0.05, lr=1e-2)]
     said = answer(matrix(runs))
     assert said.startswith(
-        "Without warm-up, forecast for 400 updates from the first 16, 1 seed, synthetic task: lr 0.001: DeepNorm "
+        "Without warm-up, forecast for 400 updates from the first 16, 1 seed, synthetic task. lr 0.001: DeepNorm "
         "is forecast to train at 6L-6L. lr 0.01: DeepNorm"
     )
 

@@ -48,15 +48,15 @@ LOW = replace(
     ("found", "said"),
     [
         (judged(0.97, shallow=0.98),
-         "b trains at 6 to 24 layers, without warm-up (24 layers: forecast 0.97); 88 of 90 such models trained "
-         "(95 %: 92 to 99 %)."),
+         "b trains at 6 to 24 layers, without warm-up (24 layers: forecast 0.97). 88 of 90 such held-out "
+         "models trained (95 %: 92 to 99 %)."),
         (judged(0.04, warmup=50, shallow=0.95, gradient=LOW),
-         "b trains to 6 layers, fails at 24, with a warm-up of 50 updates (24 layers: forecast 0.04); 53 of 57 such "
-         "models did not train (95 %: 83 to 97 %). The lowest layer receives 0.0040 of the top layer's gradient before "
-         "any update: lower than in 99 % of models that train."),
+         "b trains to 6 layers, fails at 24, with a warm-up of 50 updates (24 layers: forecast 0.04). 53 of 57 such "
+         "held-out models did not train (95 %: 83 to 97 %). The lowest layer receives 0.0040 of the top layer's "
+         "gradient before any update: lower than in 99 % of models that train."),
         (judged(0.5, basis="seen", updates=300),
-         "b is undecided at 24 layers, without warm-up (seen, after 300 updates); 20 of 40 such models trained "
-         "(95 %: 35 to 65 %)."),
+         "b is undecided at 24 layers, without warm-up (seen, after 300 updates). 20 of 40 such held-out "
+         "models trained (95 %: 35 to 65 %)."),
         (judged(None, axes=("width", ONE_BATCH)),
          "b is undecided at 24 layers, without warm-up (no forecast: every update used the same batch, which a model "
          "can learn by heart: give loss(model, step); its width is outside of what was tested). Each link alone "
@@ -65,7 +65,7 @@ LOW = replace(
          "b fails at 24 layers, without warm-up (seen, diverges at update 3). The lowest layer receives 0.0040 of the "
          "top layer's gradient before any update."),
         (judged(0.8),
-         "b probably trains at 24 layers, without warm-up (forecast 0.80); no such model was among those tested. Train "
+         "b probably trains at 24 layers, without warm-up (forecast 0.80). No such model was among those tested. Train "
          "it; if it stalls, a third of the rate comes first."),
     ],
 )  # fmt: skip

@@ -52,8 +52,8 @@ UPDATE = curves_of(
     read=(
         Note(
             "Each panel is one method, on a common scale; the heavier the line, the deeper the model. "
-            "At √(2d) an output that ends in a norm has nothing left in common with that of step 0 (without norms "
-            "there is no such bound). Without warm-up every curve gets there; what differs is how soon."
+            "At √(2d) an output that ends in a norm has nothing left in common with that of step 0. Without norms "
+            "there is no such bound. Without warm-up every curve gets there; what differs is how soon."
         ),
         Note("Several seeds: the median, in a band from the lowest to the highest.", ("band",)),
         Note("✕: diverged, at its last finite value.", ("diverged",)),

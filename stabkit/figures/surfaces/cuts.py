@@ -110,7 +110,7 @@ PICTURE: Picture[Landscape] = Picture(
     read=always(
         "The loss along a random direction through θ: median over direction seeds, in a band from the lowest to "
         "the highest. The legend gives the cuts' share of negative curvature, mean and range over direction "
-        "seeds (a smooth bowl has none), then their roughness Σ|Δ²L|/Σ|ΔL| (a bowl has some too). Where the "
+        "seeds; a smooth bowl has none. Then it gives their roughness Σ|Δ²L|/Σ|ΔL|; a bowl has some too. Where the "
         "ranges overlap, the methods do not differ under that normalisation."
     ),
     columns=COLUMNS,
