@@ -87,7 +87,7 @@ class Screen:
         above = board if self._round is None else None
         for run in plan.ready.values() if above and not self.quiet else ():
             board.ended(run.spec, run)
-        seconds = sum(map(cost.seconds, plan.missing)) / workers
+        seconds = cost.together(plan.missing, workers)
         with Bars(len(plan.missing), seconds, self.quiet, above, board.names) as bars:
 
             def event(event: Event) -> None:

@@ -33,6 +33,16 @@ def seconds(spec: RunSpec) -> float:
     return sum(weight * part for weight, part in zip(weights(), parts(spec), strict=True))
 
 
+COMMAND = 4.0
+"""Seconds of a command beside its runs: Python and torch loaded, once more by the workers, and the page."""
+
+
+def together(specs: Sequence[RunSpec], workers: int, pace: float = 1.0) -> float:
+    """Of a command that trains these runs: its workers' shares, or the longest run, and what is beside."""
+    each = [pace * seconds(spec) for spec in specs]
+    return COMMAND + max(sum(each) / max(workers, 1), max(each)) if each else 0.0
+
+
 def forward(spec: RunSpec) -> float:
     """Seconds of one forward pass over a training batch."""
     return sum(weight * part for weight, part in zip(weights()[:3], one_pass(spec), strict=True))

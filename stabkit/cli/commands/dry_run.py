@@ -88,7 +88,7 @@ def plan(
     """`--dry-run`: what would run and what it would cost, told as a range; `pace`: how much longer than estimated the
     runs in the store took; `texts`: the files that the command named; `drawn`: seconds that surfaces take beside."""
     missing = {spec.run_id for spec in planned.missing}
-    seconds = pace * sum(map(cost.seconds, planned.missing)) / workers
+    seconds = cost.together(planned.missing, workers, pace)
     memory = workers * max(map(cost.memory, planned.missing), default=0)
     room = sum(map(disk, planned.missing))
     if json:

@@ -174,6 +174,7 @@ def show(steps: Sequence[Step], refused: Sequence[Part], limit: float | None, *,
     ]
     console.table("The plan, cheapest first; runs that items share are counted once", ("", "", "runs", "time"), rows_)
     total = sum(s.seconds for s in steps if s.fits)
+    total += cost.COMMAND * (total > 0)
     console.say(f"{len(rows_)} of {len(steps)} items, about {duration(total)}")
     for s in steps:
         if not s.fits:

@@ -105,7 +105,8 @@ def _plan(invocation: Invocation) -> None:
         asked = options.of_methods(given, Screen(quiet=invocation.flag("quiet")).making)
         plan = asked.plan
         one = sum(map(cost.seconds, asked.cells.values())) / len(plan.seeds)
-        span = f", {cost.span(one * transfer.runs_a_size(plan) / asked.request.place.workers)}"
+        each = one * transfer.runs_a_size(plan) / asked.request.place.workers
+        span = f", {cost.span(each + cost.COMMAND)}"
     count = len(plan.cases) * len(plan.sizes) * transfer.runs_a_size(plan)
     if invocation.flag("json"):
         body: TransferDryRunDocument = {
