@@ -1,4 +1,4 @@
-"""What `--dry-run` says a command will take, and what it takes: python benchmarks/times.py (an idle machine, 15 minutes).
+"""What `--dry-run` says a command takes, and what it takes: `python benchmarks/times.py` on an idle machine, 15 min.
 
 Every command runs in a folder of its own. Prints the processor and a line a command with the middle of the range that
 was said, the seconds that it took and their ratio, and how many lie within a factor of 1.5.

@@ -111,7 +111,7 @@ def price(specs: Sequence[RunSpec], workers: int) -> Budget:
     return Budget(
         runs=len(specs),
         workers=workers,
-        seconds=cost.together(specs, workers),
+        seconds=sum(map(cost.seconds, specs)) / max(workers, 1),
         memory=workers * max(map(cost.memory, specs), default=0),
         disk=sum(map(disk, specs)),
     )
