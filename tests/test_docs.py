@@ -13,8 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks import library_models, zoo
 from stabkit.report.cards import card
 from stabkit.running import executors
+from studies.markdown import csv_rows
 from tests.commands import stabkit
 from tests.figures.fake_runs import plausible, spec
 
@@ -90,6 +92,11 @@ def test_generated_pages_are_committed_as_they_are_generated() -> None:
     for name, page in made.items():
         kept = (DOCS / f"{name}.md").read_text(encoding="utf-8")
         assert kept == "".join(page()), f"{name}.md: `python docs/_ext/generated.py` writes it anew"
+
+
+@pytest.mark.parametrize("table", [library_models, zoo], ids=lambda table: table.ROWS.stem)
+def test_a_page_of_models_is_what_its_rows_give(table) -> None:
+    assert table.PAGE.read_text(encoding="utf-8") == table.page(csv_rows(table.ROWS)), f"{table.__name__} writes it"
 
 
 def test_the_map_of_the_code_is_made_from_the_package() -> None:

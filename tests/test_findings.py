@@ -1,4 +1,4 @@
-"""The list of sentences that people will quote: README, docs/results.md and the committed pages say nothing else."""
+"""The list of sentences that people will quote: README, results.md and the committed pages say nothing else."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 LISTED = listed.read_list()
 LABELS = sorted({methods.label(key, {}) for key in methods.KEYS}, key=len, reverse=True)
 NAMED = re.compile(rf"(?<![\w-])({'|'.join(map(re.escape, LABELS))})(?![\w-])")
-TRIED = (ROOT / "docs" / "findings.md").read_text(encoding="utf-8")
+TRIED = (ROOT / "docs" / "evidence" / "findings.md").read_text(encoding="utf-8")
 PAGES = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "reports").rglob("*.html"))
 
 

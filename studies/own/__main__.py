@@ -1,10 +1,10 @@
 """The command of the corpus of users' models.
 
-python -m studies.own train --data DIR --minutes 75    train and probe what has no row in docs/own_corpus.csv
+python -m studies.own train --data DIR --minutes 75    train and probe what has no row in docs/evidence/own_corpus.csv
 python -m studies.own fit                              fit the package's coefficients on the fitting part
-python -m studies.own cure --data DIR --minutes 75     try and train changes: docs/own_cures.csv
-python -m studies.own judge                            write docs/verdict.md from the judging part
-python -m studies.own log                              the bound of `stabkit log --stop`, and docs/log.md
+python -m studies.own cure --data DIR --minutes 75     try and train changes: docs/evidence/own_cures.csv
+python -m studies.own judge                            write docs/evidence/verdict.md from the judging part
+python -m studies.own log                              the bound of `stabkit log --stop`, and docs/evidence/log.md
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from stabkit.storage.folder import write_file
 from studies.own import corpus, cured, document, page, public, stop
 from studies.own.judge import judged
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[2] / "docs" / "evidence"
 ROWS, CURES, PAGE = DOCS / "own_corpus.csv", DOCS / "own_cures.csv", DOCS / "verdict.md"
 LOGS = DOCS / "log.md"
 

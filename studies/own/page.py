@@ -1,4 +1,4 @@
-"""docs/verdict.md: what the verdict, the changes and the alarms are worth, from the committed rows."""
+"""docs/evidence/verdict.md: what the verdict, the changes and the alarms are worth, from the committed rows."""
 
 from __future__ import annotations
 
@@ -369,9 +369,9 @@ def _again() -> Iterator[str]:
     yield "## Again"
     yield ""
     yield "```console"
-    yield "$ python -m studies.own train --data DIR --minutes 75     # docs/own_corpus.csv, until it has every case"
+    yield "$ python -m studies.own train --data DIR --minutes 75     # evidence/own_corpus.csv, until it has every case"
     yield f"$ python -m studies.own fit                               # coefficients, of cases below {JUDGES}"
-    yield "$ python -m studies.own cure --data DIR --minutes 75      # docs/own_cures.csv"
+    yield "$ python -m studies.own cure --data DIR --minutes 75      # docs/evidence/own_cures.csv"
     yield "$ python -m studies.own judge                             # this page, of the others"
     yield "```"
     yield ""

@@ -1,6 +1,6 @@
-"""Public logs, judged by `stabkit log`: docs/log_public.csv has what each came to, where it is from, and what is right.
+"""Public logs, judged by `stabkit log`: log_public.csv has what each came to, where it is from, and what is right.
 
-    python -m studies.own log [--check]     docs/log.md, with the bound's table, and the bound's numbers (`stop.py`)
+    python -m studies.own log [--check]     evidence/log.md, with the bound's table, and the bound's numbers (`stop.py`)
 
 Limits were chosen on the parts `build` and `held` (on the latter after it had judged once); `fresh` and `last` were
 collected afterwards, by somebody who did not know the program, and judge. `right` was written down from the numbers and
@@ -19,7 +19,7 @@ import numpy as np
 from stabkit.results.log import TEXT, LogJudgement, Series, TrainingLog, Unit, judged
 from stabkit.results.stop import bands
 
-ROWS = Path(__file__).parents[2] / "docs" / "log_public.csv"
+ROWS = Path(__file__).parents[2] / "docs" / "evidence" / "log_public.csv"
 COLUMNS = ("name", "source", "form", "part", "right", "classes", "unit", "steps", "losses")
 WORDS = {"spiked": "spiked", "restarted": "restarted", "sum": "summed"}
 OPPOSITE = {
@@ -155,7 +155,7 @@ LAST_ONCE = '36 of 46 right, four not read, five "not enough", one placed firmly
 
 
 def page(logs: Sequence[PublicLog], bound: Sequence[str], beside: str) -> str:
-    """docs/log.md. `bound`: the table's lines; `beside`: what stands under it."""
+    """docs/evidence/log.md. `bound`: the table's lines; `beside`: what stands under it."""
     return PAGE.format(
         low=TEXT[0], high=TEXT[1], count=bands()["level"].count, fewer=bands()["uniform"].count, bound="\n".join(bound),
         beside=beside, logs=len(logs),

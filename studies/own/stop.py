@@ -1,6 +1,6 @@
 """The bound of `stabkit log --stop`: counted on the cases below 420, judged on the others.
 
-    python -m studies.own log [--check]     stabkit/results/stop.json, docs/log.md
+    python -m studies.own log [--check]     stabkit/results/stop.json, docs/evidence/log.md
 
 Regressions have no level and are left out; a case that lost a number lies above every band from there on. All are
 judged by the package's own rule, those that it says nothing of are counted apart.

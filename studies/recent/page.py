@@ -1,4 +1,4 @@
-"""The page of the methods of 2026 under both optimisers, docs/2026.md, and its content as values."""
+"""The page of the methods of 2026 under both optimisers, docs/evidence/2026.md, and its content as values."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ from studies.own.models import ACTIVATIONS, INITS, PATCH, SCHEMES, Model, Shape
 from studies.own.steppers import Lion, optimizers
 from studies.own.training import label
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[2] / "docs" / "evidence"
 ROWS = list(corpus.read(DOCS / "own_corpus.csv").values())
 NUMBERS = {row.case.number for row in ROWS}
 PLAIN = Shape(

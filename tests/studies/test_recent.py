@@ -27,7 +27,7 @@ from studies.rows import StudyRow, from_csv, row, to_csv
 from tests.studies.study_rows import measured
 
 HERE = Path(__file__).parents[2]
-ROWS = HERE / "docs" / "2026.csv"
+ROWS = HERE / "docs" / "evidence" / "2026.csv"
 PLAIN = Profile(
     **dict(loss=5.3, gradient=1.0, gradient_lowest=0.5, gradient_spread=4.0, spikes=2.0, cosine=0.9, cosine_deep=0.9),
     **dict(stream_start=1.4, stream_half=3.0, stream=6.0),
@@ -143,8 +143,8 @@ def test_the_rows_come_back_from_their_file_and_older_files_have_no_such_columns
     assert sorted(from_csv(path), key=lambda r: r.run_id) == sorted(rows, key=lambda r: r.run_id)
     assert "optimizer" in path.read_text().splitlines()[0]
     for older in ("forecast.csv", "later.csv"):
-        text = (HERE / "docs" / older).read_bytes()
-        assert to_csv(from_csv(HERE / "docs" / older)) == text and b"optimizer" not in text
+        text = (HERE / "docs" / "evidence" / older).read_bytes()
+        assert to_csv(from_csv(HERE / "docs" / "evidence" / older)) == text and b"optimizer" not in text
 
 
 @pytest.mark.slow
@@ -200,11 +200,11 @@ def test_the_committed_rows_are_of_the_studys_runs(every: list[RunSpec]) -> None
 
 @pytest.mark.slow
 def test_the_docs_say_what_the_rows_say(multi30k: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """docs/2026.md is what the study writes from the committed rows; the list of findings has its correlations."""
+    """evidence/2026.md is what the study writes from the committed rows; the list of findings has its correlations."""
     text = ["--data", str(multi30k), "--source", "de", "--target", "en", "--rows", str(ROWS), "--out", str(tmp_path)]
     assert main(["recent", *text, "--budget", "1s", "--json", "--quiet"]) == 0
     document = json.loads(capsys.readouterr().out)
-    assert Path(document["report"]).read_text(encoding="utf-8") == (HERE / "docs" / "2026.md").read_text("utf-8")
+    assert Path(document["report"]).read_text(encoding="utf-8") == ROWS.with_suffix(".md").read_text("utf-8")
     table = RecentTable(from_csv(ROWS), (*design.KEYS, *design.STARTS))
     (order,) = [one.sentence for one in read_list().findings if one.key == "order"]
     for depth in (6, 18, 50, 100):

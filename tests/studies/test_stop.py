@@ -13,7 +13,7 @@ from stabkit.results import stop
 from studies.own import corpus, public
 from studies.own import stop as study
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[2] / "docs" / "evidence"
 
 
 @pytest.fixture(scope="module")
