@@ -1,5 +1,5 @@
 """What a probe found in a user's model, what it noticed on the way, and by name what sixteen updates and a ramp cannot
-see, which stands on every page of a probe and in docs/evidence/verdict.md."""
+see, which stands on every page of a probe."""
 
 from __future__ import annotations
 

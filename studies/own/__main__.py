@@ -3,7 +3,7 @@
 python -m studies.own train --data DIR --minutes 75    train and probe what has no row in docs/evidence/own_corpus.csv
 python -m studies.own fit                              fit the package's coefficients on the fitting part
 python -m studies.own cure --data DIR --minutes 75     try and train changes: docs/evidence/own_cures.csv
-python -m studies.own judge                            write docs/evidence/verdict.md from the judging part
+python -m studies.own judge                            write docs/evidence/verdict*.* from the judging part
 python -m studies.own log                              the bound of `stabkit log --stop`, and docs/evidence/log.md
 """
 
@@ -19,7 +19,7 @@ from studies.own import corpus, cured, document, page, public, stop
 from studies.own.judge import judged
 
 DOCS = Path(__file__).parents[2] / "docs" / "evidence"
-ROWS, CURES, PAGE = DOCS / "own_corpus.csv", DOCS / "own_cures.csv", DOCS / "verdict.md"
+ROWS, CURES = DOCS / "own_corpus.csv", DOCS / "own_cures.csv"
 LOGS = DOCS / "log.md"
 
 
@@ -64,13 +64,13 @@ def main(arguments: Sequence[str]) -> int:
         return int(judges < asked.judging)
     else:
         cures = cured.read(asked.cures)
-        text = page.page(rows, cures)
+        texts = page.texts(rows, cures)
         if asked.check:
-            return int(text != PAGE.read_text(encoding="utf-8"))
-        if not asked.asked:
-            PAGE.write_text(text, encoding="utf-8")
+            return int(any(text != (DOCS / name).read_text(encoding="utf-8") for name, text in texts.items()))
+        for name, text in texts.items() if not asked.asked else ():
+            (DOCS / name).write_text(text, encoding="utf-8")
         missed = [one.name for one in page.asked(judged(rows), judged(rows, trained=False), cures) if not one.holds]
-        print(f"{PAGE}: {'missed: ' + ', '.join(missed) if missed else 'all that was asked holds'}")
+        print(f"{DOCS}: {'missed: ' + ', '.join(missed) if missed else 'all that was asked holds'}")
         return int(asked.asked and bool(missed))
     return 0
 
