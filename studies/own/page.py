@@ -102,8 +102,8 @@ def _head(rows: Sequence[CorpusRow], counted: Counted) -> Iterator[str]:
     yield (
         f"{len(rows)} models in plain PyTorch were probed, then trained for 300 updates (600 where that left it open). "
         f"Every number below is of the {judge} from number {JUDGES} on, which no fit has read. Of what was told "
-        f"`trains` {share(trains, told)} trained. Of what was told `fails` {share(fails, warned)} failed. Of models wider than "
-        "256 and of longer trainings this says nothing. `python -m studies.own judge` writes this page."
+        f"`trains` {share(trains, told)} trained. Of what was told `fails` {share(fails, warned)} failed. Of models "
+        "wider than 256 and of longer trainings this says nothing. `python -m studies.own judge` writes this page."
     )
     yield ""
     yield (
@@ -111,7 +111,8 @@ def _head(rows: Sequence[CorpusRow], counted: Counted) -> Iterator[str]:
         "four optimisers and rates over three decades. They learn a chain of words, English letters, hidden words, "
         "images, or a regression, which no fit has seen. A probe makes sixteen updates, and "
         f"{RAMP} more while the rate rises to {TOP:g} times its highest. A model *trains* if its held-out loss goes "
-        "half of the way from the unigram loss to that of a shallow reference. It is *stuck* below 0.15 of the way, and *unclear* between. "
+        "half of the way from the unigram loss to that of a shallow reference. "
+        "It is *stuck* below 0.15 of the way, and *unclear* between. "
         f"Of all, {', '.join(f'{ends[name]} {word}' for name, word in ENDS.items())}."
     )
     yield ""
