@@ -100,6 +100,7 @@ PARTS: dict[str, Part] = {
         page="docs/evidence/2026.md",
         program="studies",
         command=f"recent {TEXT} --rows docs/evidence/2026.csv --budget 70m --out OUT",
+        beside=("2026_losses.csv", "2026_costs.csv"),
     ),
     "carried": Part(
         page="reports/transfer.html",
