@@ -42,21 +42,14 @@ COLUMNS = ("factory", "library", "found", *LINKS, "links that fail", "word", "pr
 
 
 def probed(name: str, out: Path) -> dict[str, Any]:
-    command = [
-        "probe",
-        f"tests.own.tasks:{name}",
-        "--depths",
-        DEPTHS,
-        "--seeds",
-        "0",
-        "--out",
-        str(out),
-        "--json",
-        "--no-fail",
-    ]
+    command = ["probe", f"tests.own.tasks:{name}", "--depths", DEPTHS, "--seeds", "0", "--out", str(out)]
     begin = time.perf_counter()
     done = subprocess.run(
-        [sys.executable, "-m", "stabkit", *command], cwd=ROOT, capture_output=True, text=True, env=os.environ
+        [sys.executable, "-m", "stabkit", *command, "--json", "--no-fail"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        env=os.environ,
     )
     if done.returncode:
         return {"refused": done.stderr.strip().splitlines()[-1].removeprefix("error: ")}
@@ -130,8 +123,9 @@ def page(rows: Sequence[dict[str, str]]) -> str:
     lines = [
         "# Does a probe pass healthy models of libraries?",
         "",
-        f"`stabkit probe` ran on {len(rows)} small models of transformers, timm, x-transformers and others: width 64, "
-        f"{' and '.join(DEPTHS.split(','))} layers, random weights, one seed, AdamW at {RATE:g} (nanochat: its own). "
+        f"`stabkit probe` ran on {len(rows)} small models of transformers, timm, x-transformers and others. They have "
+        f"width 64, {' and '.join(DEPTHS.split(','))} layers, random weights, one seed and AdamW at {RATE:g} "
+        "(nanochat: its own). "
         f"Then each was trained for {UPDATES} updates at {TRAINED} layers, without warm-up. {trains} of {len(rows)} "
         f"train; {false} of these were told `fails`. `trains` for every model would be right as often. The words are "
         "about these small models at this rate, not the published ones. `python benchmarks/library_models.py OUT`.",

@@ -87,13 +87,11 @@ def read_list(path: Path = FILE) -> Listed:
 def results(of: Listed) -> str:
     """docs/evidence/results.md."""
     parts = [
-        "# What was found",
-        "Numbers of 64-128-2 models. Each statement names its condition, its seeds, the file and the command that it "
-        "comes from; what became of it at another rate, seed, task, batch and length stands in "
-        "[findings.md](findings.md). All pages are in the [gallery](../gallery.md). Written from "
-        "[findings.toml](findings.toml) by `python -m studies.findings.listed`. The commands "
-        "`python -m studies findings`, `python -m studies.carried` and `python benchmarks/blind.py` are those of "
-        "commit `686db662`.",
+        "# What was found?",
+        f"{len(of.findings)} statements on 64-128-2 models, each with its condition, seeds and file. What became of "
+        "them at other rates, seeds, tasks and lengths: [findings.md](findings.md). Of other sizes and longer "
+        "trainings they say nothing. [findings.toml](findings.toml) has the command of each; `python -m "
+        "studies.findings.listed` writes this page of it.",
     ]
     for section in of.sections:
         parts += [f"## {section.title}", *filter(None, [section.before])]
@@ -103,10 +101,10 @@ def results(of: Listed) -> str:
 
 
 def paragraph(one: ListedFinding) -> str:
-    """`sentence *Condition; seeds …* ([page](…), `command`)`."""
+    """`sentence *Condition; seeds …* ([page](…))`."""
     seeds = f"; {one.seeds}" if one.seeds else ""
-    where = f"[{one.file}]({_from_results(one.file)}), {one.column}"
-    return f"{one.sentence} *{one.condition}{seeds}.* ({where}; `{one.command}`)"
+    where = f"[{Path(one.file).name}]({_from_results(one.file)})"
+    return f"{one.sentence}  \n*{one.condition[0].upper()}{one.condition[1:]}{seeds}.* {where}"
 
 
 def bullets(of: Listed) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from stabkit.results.intervals import wilson
 from studies.ladder import judge, page_curves
 from studies.ladder.cells import Rows, censored
 from studies.ladder.design import GOOD, SENTENCES, WIDTHS, recipes, setups
@@ -69,6 +70,14 @@ def answer(some: Sequence[JudgedRecipe], width: int) -> str:
     return f"At width {width}: {SENTENCES[key]}. Its word is right in {_right(counts(some, copy))}."
 
 
+def _cell(one: Counts) -> str:
+    """`26 of 31 (0.67 to 0.93)`."""
+    if not one.of:
+        return "–"
+    low, high = wilson(one.right / one.of, one.of)
+    return f"{one.right} of {one.of} ({low:.2f} to {high:.2f})"
+
+
 def _right(one: Counts) -> str:
     return share(one.right, one.of)
 
@@ -93,14 +102,14 @@ def _words(by: Mapping[int, Sequence[JudgedRecipe]], rows: Rows) -> Iterator[str
     table = []
     for reading in READINGS:
         found = [counts(some, reading) for some in by.values()]
-        table.append((NAMES[reading], *(_right(one) if one.of else "–" for one in found)))
-    yield from table_lines(("right words of", *(f"width {width}" for width in by)), table)
+        table.append((NAMES[reading], *(_cell(one) for one in found)))
+    yield from table_lines(("right words (95 %) of", *(f"width {width}" for width in by)), table)
     yield ""
     yield (
-        "`probably trains` counts as `trains`; `undecided` is not right. A model trains if its held-out loss goes half "
-        "of the way from the unigram loss to that of two Pre-LN blocks as wide. The model itself is trained for the "
+        "`probably trains` counts as `trains`; `undecided` is not right. A model trains as in "
+        "[verdict.md](verdict.md), with two Pre-LN blocks as wide for a reference. The model itself is trained for the "
         "same updates as its outcome, so that its probe sees part of the answer. The table of settings is fitted on "
-        f"the models of [verdict.md](verdict.md). A reading is good from {GOOD:g} on, if it is no worse than "
+        f"the models of that page. A reading is good from {GOOD:g} on, if it is no worse than "
         "*everything trains*. Two recipes of a setup are alike, so that the intervals are somewhat too narrow."
     )
     yield ""
@@ -135,8 +144,8 @@ def _edges(rows: Rows) -> Iterator[str]:
             where = "with another seed" if again else f"at width {width}"
             yield f"- {lost} recipes train at width 64 and not {where}, {won} the other way (sign test, p = {p:.2g})."
     yield ""
-    left = [f"{setup.scheme} with {setup.optimizer}" for setup in setups() if censored(rows, setup)]
-    yield f"Setups whose highest rate lies beyond the search are left out: {'; '.join(left) or 'none'}."
+    left = sum(censored(rows, setup) for setup in setups())
+    yield f"{left} setups whose highest rate lies beyond the search are left out."
     yield ""
 
 
@@ -150,11 +159,4 @@ def _without(rows: Rows) -> Iterator[str]:
 
 
 def _again() -> Iterator[str]:
-    yield "## Again"
-    yield ""
-    yield "```console"
-    yield "$ python -m studies.ladder train --data DIR --minutes 75     # ladder.csv, until it has every cell"
-    yield "$ python -m studies.ladder curves --data DIR --minutes 75    # ladder_curves.csv"
-    yield "$ python -m studies.ladder others --data DIR                 # ladder_others.csv"
-    yield "$ python -m studies.ladder judge                             # this page and ladder_words.csv"
-    yield "```"
+    yield "Again: `python -m studies.ladder train --data DIR`, `curves --data DIR`, `others --data DIR`, `judge`."

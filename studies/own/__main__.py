@@ -4,14 +4,14 @@ python -m studies.own train --data DIR --minutes 75    train and probe what has 
 python -m studies.own fit                              fit the package's coefficients on the fitting part
 python -m studies.own cure --data DIR --minutes 75     try and train changes: docs/evidence/own_cures.csv
 python -m studies.own judge                            write docs/evidence/verdict*.* from the judging part
-python -m studies.own log                              the bound of `stabkit log --stop`, and docs/evidence/log.md
+python -m studies.own log                              the bound of `stabkit log --stop`, and docs/evidence/log*.*
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from stabkit.storage.folder import write_file
@@ -20,7 +20,6 @@ from studies.own.judge import judged
 
 DOCS = Path(__file__).parents[2] / "docs" / "evidence"
 ROWS, CURES = DOCS / "own_corpus.csv", DOCS / "own_cures.csv"
-LOGS = DOCS / "log.md"
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -65,10 +64,10 @@ def main(arguments: Sequence[str]) -> int:
     else:
         cures = cured.read(asked.cures)
         texts = page.texts(rows, cures)
-        if asked.check:
-            return int(any(text != (DOCS / name).read_text(encoding="utf-8") for name, text in texts.items()))
-        for name, text in texts.items() if not asked.asked else ():
-            (DOCS / name).write_text(text, encoding="utf-8")
+        if asked.check or not asked.asked:
+            code = written(texts, check=asked.check)
+            if asked.check:
+                return code
         missed = [one.name for one in page.asked(judged(rows), judged(rows, trained=False), cures) if not one.holds]
         print(f"{DOCS}: {'missed: ' + ', '.join(missed) if missed else 'all that was asked holds'}")
         return int(asked.asked and bool(missed))
@@ -79,10 +78,15 @@ def logged(rows: Sequence[corpus.CorpusRow], *, check: bool) -> int:
     """The bound's numbers and the page of logs, written or compared; the exit code."""
     if not check:
         stop.write(rows)
-    text = public.page(public.read(), stop.table(rows), stop.beside(rows))
+    return written(public.texts(public.read(), stop.table(rows), stop.beside(rows)), check=check)
+
+
+def written(texts: Mapping[str, str], *, check: bool) -> int:
+    """Files of docs/evidence/, written or compared; the exit code."""
     if check:
-        return int(text != LOGS.read_text(encoding="utf-8"))
-    write_file(LOGS, text.encode())
+        return int(any(text != (DOCS / name).read_text(encoding="utf-8") for name, text in texts.items()))
+    for name, text in texts.items():
+        write_file(DOCS / name, text.encode())
     return 0
 
 

@@ -107,12 +107,11 @@ def _head(rows: Sequence[CorpusRow], counted: Counted) -> Iterator[str]:
     )
     yield ""
     yield (
-        "Decoders, encoders and vision models of 4 to 48 layers are joined in thirty ways, with seven initialisations, "
-        "four optimisers and rates over three decades. They learn a chain of words, English letters, hidden words, "
-        "images, or a regression, which no fit has seen. A probe makes sixteen updates, and "
-        f"{RAMP} more while the rate rises to {TOP:g} times its highest. A model *trains* if its held-out loss goes "
-        "half of the way from the unigram loss to that of a shallow reference. "
-        "It is *stuck* below 0.15 of the way, and *unclear* between. "
+        "The models are decoders, encoders and vision models of 4 to 48 layers, joined in thirty ways. There are seven "
+        "initialisations and four optimisers. They learn words, letters, images or a regression. A probe makes sixteen "
+        f"updates, and {RAMP} more while the rate rises to {TOP:g} times its highest. A model *trains* if its held-out "
+        "loss goes half of the way from the unigram loss to that of a shallow reference. It is *stuck* below 0.15 of "
+        "the way, and *unclear* between. "
         f"Of all, {', '.join(f'{ends[name]} {word}' for name, word in ENDS.items())}."
     )
     yield ""
@@ -303,8 +302,8 @@ def _alarms(rows: Sequence[CorpusRow], by: OwnCoefficients | None) -> Iterator[s
     own = part(rows, judge=True)
     failing, training = [row for row in own if row.fails], [row for row in own if not row.fails]
     yield (
-        f"The same trainings with `stabkit.watch` on: {len(failing)} fail, {len(training)} train. A failure is found "
-        "if there is a warning before its end; the update is that of the first."
+        f"The same trainings with `stabkit.watch` on: {len(failing)} fail, {len(training)} train. The update is "
+        "that of the first warning."
     )
     yield ""
     table = []
@@ -351,11 +350,7 @@ def _wrong(counted: Counted) -> list[tuple[str, ...]]:
 
 
 def _again() -> Iterator[str]:
-    yield "## Again"
-    yield ""
-    yield "```console"
-    yield "$ python -m studies.own train --data DIR --minutes 75     # own_corpus.csv, until it has every case"
-    yield f"$ python -m studies.own fit                               # coefficients, of cases below {JUDGES}"
-    yield "$ python -m studies.own cure --data DIR --minutes 75      # own_cures.csv"
-    yield "$ python -m studies.own judge                             # this page and its tables"
-    yield "```"
+    yield (
+        f"Again: `python -m studies.own train --data DIR` ([own_corpus.csv](own_corpus.csv)), `fit` (of cases below "
+        f"{JUDGES}), `cure --data DIR` ([own_cures.csv](own_cures.csv)), `judge`."
+    )

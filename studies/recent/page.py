@@ -121,8 +121,8 @@ def markdown(study: Study, table: RecentTable, every: Sequence[StepCost]) -> str
         "",
         *table_lines(("method", *_under("less Pre-LN's,")), [*_shown(table)]),
         "",
-        "Under Muon Depth-μP and CompleteP are not defined. Most of Depth-μP's lead goes when the rate of the embedding "
-        "is searched too ([results.md](results.md#recent-methods)).",
+        "Under Muon Depth-μP and CompleteP are not defined. Most of Depth-μP's lead goes when the rate of the "
+        "embedding is searched too ([results.md](results.md#recent-methods)).",
         "",
         "## What they cost",
         "",

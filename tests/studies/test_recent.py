@@ -82,9 +82,8 @@ def row_of(spec: RunSpec, loss: float, mixing: float = 1.0) -> StudyRow:
 
 @pytest.mark.parametrize("best", [2.5e-4, 1e-3, 4e-3, 1.6e-2, 0.512])
 def test_the_search_walks_to_the_lowest_loss_and_the_other_seeds_follow(every: list[RunSpec], best: float) -> None:
-    cell = [
-        one for one in every if (one.method, one.train.optimizer, one.model.decoder_layers) == ("pre-ln", "muon", 18)
-    ]
+    place = ("pre-ln", "muon", 18)
+    cell = [one for one in every if (one.method, one.train.optimizer, one.model.decoder_layers) == place]
     stored: dict[str, StudyRow] = {}
     while wanted := [s for s in study.next_tried(cell, stored, design.FIRST) if s.run_id not in stored]:
         stored |= {one.run_id: row_of(one, loss_of(one, best)) for one in wanted}
@@ -149,13 +148,7 @@ def test_the_rows_come_back_from_their_file_and_older_files_have_no_such_columns
 def test_the_page_and_the_document_are_whole(rows: list[StudyRow], tmp_path: Path) -> None:
     path = tmp_path / "recent.csv"
     path.write_bytes(to_csv(rows))
-    begun = study.Study(
-        design=design.DESIGN,
-        commands=design.COMMANDS,
-        path=path,
-        rows=tuple(rows),
-        missing=(),
-    )
+    begun = study.Study(design=design.DESIGN, commands=design.COMMANDS, path=path, rows=tuple(rows), missing=())
     (tmp_path / FILE).write_text(
         "kind,name,ratio,low,high,second,second_low,second_high\n"
         "method,mhc,2.4,2.3,2.5,3.1,3.0,3.2\noptimizer,lion,1.1,1.0,1.2,,,\n"
@@ -203,9 +196,10 @@ def test_the_docs_say_what_the_rows_say(multi30k: Path, tmp_path: Path, capsys: 
     text = ["--data", str(multi30k), "--source", "de", "--target", "en", "--rows", str(ROWS), "--out", str(tmp_path)]
     assert main(["recent", *text, "--budget", "1s", "--json", "--quiet"]) == 0
     document = json.loads(capsys.readouterr().out)
-    for name in ("2026.md", "2026_losses.csv", "2026_costs.csv"):
-        made = Path(document["report"]).with_name(name if name.endswith("csv") else Path(document["report"]).name)
-        assert made.read_text(encoding="utf-8") == ROWS.with_name(name).read_text(encoding="utf-8")
+    page = Path(document["report"])
+    assert page.read_text("utf-8") == ROWS.with_suffix(".md").read_text("utf-8")
+    for name in ("2026_losses.csv", "2026_costs.csv"):
+        assert page.with_name(name).read_text("utf-8") == ROWS.with_name(name).read_text("utf-8")
     table = RecentTable(from_csv(ROWS), (*design.KEYS, *design.STARTS))
     (order,) = [one.sentence for one in read_list().findings if one.key == "order"]
     for depth in (6, 18, 50, 100):
