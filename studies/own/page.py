@@ -337,7 +337,7 @@ WRONG = ("model", "optimiser", "initialisation", "said", "by, after", "became", 
 
 
 def _wrong(counted: Counted) -> list[tuple[str, ...]]:
-    table = []
+    table = list[tuple[str, ...]]()
     for row, one in zip(counted.rows, counted.said, strict=True):
         said = one.word
         if (said == "fails" and not row.fails) or (said == "trains" and row.fails):

@@ -149,7 +149,7 @@ def table(rows: Sequence[CorpusRow], alpha: float = 0.05) -> list[tuple[str, ...
         "tied": lambda row: row.case.shape.tied,
         "not tied": lambda row: not row.case.shape.tied,
     }
-    lines = []
+    lines = list[tuple[str, ...]]()
     for name, inside in groups.items():
         for key, which in KEYS.items():
             ends = [(row, at(row, key, alpha)) for row in usable(rows) if row.case.judge and row.clear and inside(row)]
