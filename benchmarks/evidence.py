@@ -67,7 +67,7 @@ PARTS: dict[str, Part] = {
     "default": Part(
         page="reports/multi30k-default.html",
         command=f"sweep --warmup 4000,0 --seeds 0..2 {TEXT} --out OUT",
-        pictures=(("update_depth", "update_depth.png"), ("chain_order", "chain_order.png")),
+        pictures=(("chain_order", "evidence/chain_order.png"),),
     ),
     "no-warmup": Part(
         page="reports/multi30k-no-warmup.html",
@@ -93,13 +93,14 @@ PARTS: dict[str, Part] = {
     "forecast": Part(
         page="reports/forecast.html",
         program="studies",
-        command=f"forecast {TEXT} --rows docs/forecast.csv --out OUT",
+        command=f"forecast {TEXT} --rows docs/evidence/forecast.csv --out OUT",
         beside=("which_link.png",),
     ),
     "recent": Part(
-        page="docs/2026.md",
+        page="docs/evidence/2026.md",
         program="studies",
-        command=f"recent {TEXT} --rows docs/2026.csv --budget 70m --out OUT",
+        command=f"recent {TEXT} --rows docs/evidence/2026.csv --budget 70m --out OUT",
+        beside=("2026_losses.csv", "2026_costs.csv"),
     ),
     "carried": Part(
         page="reports/transfer.html",
@@ -171,7 +172,7 @@ def made(name: str) -> dict[str, Any]:
     else:
         shutil.copy(page, target)
     for file in part.beside:
-        shutil.copy(page.with_name(file), ROOT / "docs")
+        shutil.copy(page.with_name(file), ROOT / "docs" / "evidence")
     if part.pictures:
         aside = STORES / f"{name}-pictures"
         words_ = ["report", "--store", store, "--out", str(aside / "page.html"), "--figures", str(aside)]

@@ -1,8 +1,8 @@
 """How often a probe's gate raises an alarm although nothing changed but the draw: benchmarks/gate.py [MINUTES].
 
 Models of the judging part that train are probed with four seeds more, as `--baseline` does with one; a row a model in
-docs/own_gate.csv. A pair of seeds is an alarm where the second is less probable by DROP or more. Rows that are there
-are not made again.
+docs/evidence/own_gate.csv. A pair of seeds is an alarm where the second is less probable by DROP or more. Rows that
+are there are not made again.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from studies.own.corpus import read
 from studies.own.judge import judged
 
 ROOT = Path(__file__).resolve().parents[1]
-ROWS = ROOT / "docs" / "own_gate.csv"
+ROWS = ROOT / "docs" / "evidence" / "own_gate.csv"
 SEEDS = (11, 12, 13, 14)
 WORDS = ((0.95, 1.0), (0.9, 0.95), (0.5, 0.9), (0.1, 0.5))
 """The baseline's probability, from and to."""
@@ -29,7 +29,7 @@ WORDS = ((0.95, 1.0), (0.9, 0.95), (0.5, 0.9), (0.1, 0.5))
 def main(minutes: float) -> None:
     rows = there()
     begin = time.monotonic()
-    for row in judged(list(read(ROOT / "docs" / "own_corpus.csv").values())).rows:
+    for row in judged(list(read(ROOT / "docs" / "evidence" / "own_corpus.csv").values())).rows:
         case = row.case
         if not row.fails and case.number not in rows and time.monotonic() - begin < 60 * minutes:
             rows[case.number] = probed(f"studies.own.factories:case_{case.number:03d}", case.shape.depth)

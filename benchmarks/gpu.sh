@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What only a GPU can tell, in 40 minutes: benchmarks/gpu.sh DATA [STAGE…]
 #
-#   ladder    studies/ladder's cells that have no row yet, wide ones before Muon's: docs/ladder_gpu.csv, 24 minutes
+#   ladder    studies/ladder's cells that have no row yet, wide ones before Muon's: docs/evidence/ladder_gpu.csv, 24 minutes
 #   probe     GPT-2 of 124 M parameters at 12, 24 and 48 layers: benchmarks/gpu/probe.json
 #   watch     what a watch costs, with and without torch.compile: benchmarks/gpu/watch.txt
 #   stacked   a sweep of 32 runs, one after another and 16 at once: benchmarks/gpu/stacked.csv

@@ -1,4 +1,4 @@
-"""What `stabkit probe` says of models that nobody here wrote, and whether they train: docs/library_models.md.
+"""What `stabkit probe` says of models that nobody here wrote, and whether they train: docs/evidence/library_models.md.
 
     python3 dev.py libraries
     pip install --no-deps vit-pytorch open_clip_torch ftfy wcwidth litgpt    what else the table has a row of
@@ -20,9 +20,10 @@ import sys
 import time
 import warnings
 from collections import Counter
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import packages_distributions, version
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -30,87 +31,25 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from studies.markdown import csv_text, table_lines  # noqa: E402
 from tests.own import library_models, tasks  # noqa: E402  # the models stand beside the tests that probe them
 
 DEPTHS, TRAINED, UPDATES, RATE = "3,12", 12, 300, 1e-3
-TITLES = {
-    "gpt2": "GPT-2",
-    "bert": "BERT (Post-LN)",
-    "llama": "Llama, one key-value head",
-    "gemma2": "Gemma 2 (norms before and after the branch)",
-    "olmo2": "OLMo 2 (norm on the branch)",
-    "granite": "Granite, residual multiplier 0.22",
-    "gpt_neox": "GPT-NeoX (attention and feed-forward side by side)",
-    "mixtral": "Mixtral (experts)",
-    "albert": "ALBERT (all layers share their weights)",
-    "t5": "T5",
-    "qwen3": "Qwen3 (norms on queries and keys)",
-    "phi": "Phi (side by side)",
-    "opt": "OPT",
-    "bloom": "BLOOM (ALiBi)",
-    "falcon": "Falcon (side by side)",
-    "modernbert": "ModernBERT",
-    "olmoe": "OLMoE (experts, a router)",
-    "mamba": "Mamba (no attention)",
-    "rwkv": "RWKV (no attention)",
-    "bart": "BART (encoder and decoder, Post-LN)",
-    "conformer": "a Conformer's encoder (wav2vec 2.0)",
-    "dinov2": "DINOv2's ViT",
-    "swin": "Swin, the second of two stages grows",
-    "timm_vit": "timm's ViT, LayerScale 1e-5",
-    "timm_res_post": "timm's ViT, norm on the branch",
-    "vit_pytorch": "vit-pytorch's ViT",
-    "open_clip": "open_clip's text tower",
-    "litgpt": "litgpt's Llama block",
-    "torch_encoder": "nn.TransformerEncoder (Post-LN, layers start as copies)",
-    "torch_pre_ln": "nn.TransformerEncoderLayer, norm first",
-    "x_sandwich": "x-transformers, sandwich norms",
-    "x_macaron": "x-transformers, macaron",
-    "x_attention_residuals": "x-transformers, attention over depth",
-    "x_streams": "x-transformers, four streams",
-    "x_gru_gates": "x-transformers, GRU gates for sums",
-    "x_value_residual": "x-transformers, value residual",
-    "nano_gpt": "the GPT of docs/own_model.md",
-    "nanochat": "nanochat (Muon and AdamW, λx + λ₀x₀, smear gate, backout)",
-    "attention_residuals": "Attention Residuals, as published",
-    "mhc": "mHC, as published",
-    "hyper_connections": "hyper-connections (the package)",
-    "hyper_connections_mhc": "mHC of the package (mHCv2)",
-    "u_net": "a U-Net of layers",
-}
-HEAD = f"""# Models that people train, probed
-
-Made by `python benchmarks/library_models.py OUT` with VERSIONS; random weights, width 64, {DEPTHS} layers, one seed,
-AdamW at 1e-3 (nanochat: its own two optimizers), fresh batches of something to learn. Numbers are those of the deepest;
-*probe* is the wall time of both depths, other work
-beside it. The number beside a word is the forecast by sixteen updates; where that does not decide, the word is of a
-training. The last column is another run: each model at {TRAINED} layers, {UPDATES}
-updates by the same optimizer at the same rate, no warm-up, the mean loss of the last 20 updates beside that of who
-knows frequencies alone; it `trains` from {tasks.LEARNT:g} nats below, less than docs/verdict.md asks for.
-Nearly all do, so that saying `trains` of every model would be right as often. A verdict speaks of these small models
-at this rate, not of the published ones.
-
-| model, factory | found | gradient | update | tokens | loss | links that fail | it says | probe | trains? |
-|---|---|---|---|---|---|---|---|---|---|
-"""
+PAGE = ROOT / "docs" / "evidence" / "library_models.md"
+ROWS = PAGE.with_suffix(".csv")
+LINKS = ("gradient", "update", "tokens", "loss")
+COLUMNS = ("factory", "library", "found", *LINKS, "links that fail", "word", "probability", "seconds", "outcome")
 
 
 def probed(name: str, out: Path) -> dict[str, Any]:
-    command = [
-        "probe",
-        f"tests.own.tasks:{name}",
-        "--depths",
-        DEPTHS,
-        "--seeds",
-        "0",
-        "--out",
-        str(out),
-        "--json",
-        "--no-fail",
-    ]
+    command = ["probe", f"tests.own.tasks:{name}", "--depths", DEPTHS, "--seeds", "0", "--out", str(out)]
     begin = time.perf_counter()
     done = subprocess.run(
-        [sys.executable, "-m", "stabkit", *command], cwd=ROOT, capture_output=True, text=True, env=os.environ
+        [sys.executable, "-m", "stabkit", *command, "--json", "--no-fail"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        env=os.environ,
     )
     if done.returncode:
         return {"refused": done.stderr.strip().splitlines()[-1].removeprefix("error: ")}
@@ -147,28 +86,72 @@ def cell(link: dict[str, Any]) -> str:
     return f"{level} (of {healthy['low']:.2g} to {healthy['high']:.2g})" if healthy else level
 
 
-def said(found: dict[str, Any]) -> str:
-    """`likely trains 0.97`, or along which axes it is out of range."""
-    forecast = found["forecast"]
-    if forecast["probability"] is None:
-        return f"{found['verdict']}: {', '.join(forecast['axes'])}"
-    return f"{found['verdict']} {forecast['probability']:.2f}"
+def row(name: str, found: dict[str, Any], ended: str) -> dict[str, str]:
+    """Of a model: what the probe found at the deepest, its word, and what became of the model."""
+    if "refused" in found:
+        values = [found["refused"], *["–"] * 5, "no result", "–", "–", ended]
+    else:
+        deepest, forecast = found["found"][-1], found["forecast"]["probability"]
+        failing = ", ".join(link for link, own in found["links"].items() if own["verdict"] == "fail") or "–"
+        said = ", ".join(found["forecast"]["axes"]) if forecast is None else f"{forecast:.2f}"
+        values = [
+            f"{deepest['kinds']} of {deepest['model']}, by {deepest['found']}",
+            *(cell(found["links"][link]) for link in LINKS),
+            failing,
+            found["verdict"],
+            said,
+            f"{found['seconds']:.0f}",
+            ended,
+        ]
+    package = packages_distributions()[library_models.ZOO[name]][0]
+    return dict(zip(COLUMNS, (name, f"{package} {version(package)}", *values), strict=True))
 
 
-def versions() -> str:
-    names = "torch transformers timm x-transformers hyper-connections vit-pytorch open_clip_torch litgpt".split()
-    known = []
-    for name in names:
-        try:
-            known.append(f"{name} {version(name)}")
-        except PackageNotFoundError:
-            continue
-    return ", ".join(known)
+def pair(one: dict[str, str]) -> tuple[str, str]:
+    """(the word, what became of the model)."""
+    return one["word"], one["outcome"].partition(":")[0]
+
+
+def page(rows: Sequence[dict[str, str]]) -> str:
+    """The words against the outcomes, and the models whose word is another than `trains`."""
+    table = []
+    for key, count in Counter(map(pair, rows)).most_common():
+        own = [f"`{one['factory']}`" for one in rows if pair(one) == key]
+        table.append((*key, count, ", ".join(own) if count < 5 else "all others"))
+    trains = sum(one["outcome"].startswith("trains") for one in rows)
+    false = sum(pair(one) == ("fails", "trains") for one in rows)
+    lines = [
+        "# Does a probe pass healthy models of libraries?",
+        "",
+        f"`stabkit probe` ran on {len(rows)} small models of transformers, timm, x-transformers and others. They have "
+        f"width 64, {' and '.join(DEPTHS.split(','))} layers, random weights, one seed and AdamW at {RATE:g} "
+        "(nanochat: its own). "
+        f"Then each was trained for {UPDATES} updates at {TRAINED} layers, without warm-up. {trains} of {len(rows)} "
+        f"train; {false} of these were told `fails`. `trains` for every model would be right as often. The words are "
+        "about these small models at this rate, not the published ones. `python benchmarks/library_models.py OUT`.",
+        "",
+        *table_lines(("the probe says", "after 300 updates it", "models", "which"), table),
+        "",
+        f"A model *trains* if its mean loss of the last 20 updates lies {tasks.LEARNT:g} nats below the unigram loss. "
+        "That is less than [verdict.md](verdict.md) asks for.",
+        "",
+        "[library_models.csv](library_models.csv) has a row a model, with the version of its library. A link has the "
+        "range of nine in ten models that train. The probability is that of the forecast by sixteen updates; where it "
+        "does not decide, the word is of a training. The outcome has the loss at the end and the unigram loss.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def write(rows: Sequence[dict[str, str]]) -> None:
+    """The rows, and the page of them."""
+    ROWS.write_text(csv_text(COLUMNS, [list(one.values()) for one in rows]), encoding="utf-8")
+    PAGE.write_text(page(rows), encoding="utf-8")
 
 
 def main(out: str, *asked: str) -> None:
-    lacking = {name: lacks for name in asked or TITLES if (lacks := library_models.missing(name))}
-    names = [name for name in asked or TITLES if name not in lacking]
+    every = asked or library_models.ZOO
+    lacking = {name: lacks for name in every if (lacks := library_models.missing(name))}
+    names = [name for name in every if name not in lacking]
     for name, lacks in lacking.items():
         print(f"{name}: {lacks} is not installed; its row is left out", file=sys.stderr)
     found = {name: kept(name, Path(out) / "probed", partial(probed, name, Path(out) / name)) for name in names}
@@ -177,30 +160,12 @@ def main(out: str, *asked: str) -> None:
     with ProcessPoolExecutor(2, fresh, max_tasks_per_child=1) as pool:
         futures = {name: pool.submit(trained, name) for name in names if not (ended / f"{name}.json").exists()}
         ends = {name: kept(name, ended, lambda name=name: futures[name].result()) for name in names}
-    rows = []
-    for name in names:
-        one = found[name]
-        if "refused" in one:
-            rows.append(f"| {TITLES[name]}, `{name}` | {one['refused']} |{' – |' * 6} no result | – | {ends[name]} |")
-            print(rows[-1], flush=True)
-            continue
-        deepest = one["found"][-1]
-        links = " | ".join(cell(one["links"][link]) for link in ("gradient", "update", "tokens", "loss"))
-        failing = ", ".join(link for link, own in one["links"].items() if own["verdict"] == "fail") or "–"
-        rows.append(
-            f"| {TITLES[name]}, `{name}` | {deepest['kinds']} of {deepest['model']}, by {deepest['found']} | {links} | "
-            f"{failing} | **{said(one)}** | {one['seconds']:.0f} s | {ends[name]} |"
-        )
-        print(rows[-1], flush=True)
-    counts = Counter((found[name].get("verdict", "no result"), ends[name].split(":")[0]) for name in names)
-    summary = ", ".join(f"{word} and {end} {count}" for (word, end), count in sorted(counts.items()))
-    print(summary)
+    rows = [row(name, found[name], ends[name]) for name in names]
+    for one in rows:
+        print(*one.values(), sep="; ")
     if not asked:
-        path = ROOT / "docs" / "library_models.md"
-        page = HEAD.replace("VERSIONS", versions()) + "\n".join(rows) + f"\n\nOf {len(names)}: {summary}.\n"
-        path.write_text(page, encoding="utf-8")
+        write(rows)
 
 
 if __name__ == "__main__":
-    assert set(TITLES) == set(library_models.ZOO)
     main(*sys.argv[1:])

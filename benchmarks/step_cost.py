@@ -1,4 +1,4 @@
-"""What a step costs, by method and by optimiser: python -m benchmarks.step_cost [ROUNDS] writes docs/step_cost.csv.
+"""What a step costs, by method and by optimiser: python -m benchmarks.step_cost [ROUNDS] writes evidence/step_cost.csv.
 
 Decoder-only models of 64-128-2 in llama's block, 18 layers, 256 tokens, one thread: forward, backward, update, nothing
 recorded. Of every method of 2026 under AdamW the time of a step over Pre-LN's, and what the same step takes on the path
@@ -30,7 +30,7 @@ from stabkit.training.optimizers import OPTIMIZERS
 from stabkit.training.optimizers.base import Group
 
 LAYERS, STEPS, REFERENCE = 18, 3, "pre-ln"
-TABLE = Path(__file__).resolve().parents[1] / "docs" / "step_cost.csv"
+TABLE = Path(__file__).resolve().parents[1] / "docs" / "evidence" / "step_cost.csv"
 COLUMNS = ("kind", "name", "ratio", "low", "high", "second", "second_low", "second_high", "rounds", "processor")
 TASK = Synthetic(vocab=2000, max_tokens=256)
 Step = Callable[[int], None]

@@ -1,8 +1,8 @@
 """The studies' command: train what has no row, as long as a budget lasts, and write the page from the rows.
 
-    python -m studies forecast --data DIR --source de --target en --rows docs/forecast.csv
-    python -m studies later --data DIR --source de --target en --rows docs/later.csv
-    python -m studies recent --data DIR --source de --target en --rows docs/2026.csv
+    python -m studies forecast --data DIR --source de --target en --rows docs/evidence/forecast.csv
+    python -m studies later --data DIR --source de --target en --rows docs/evidence/later.csv
+    python -m studies recent --data DIR --source de --target en --rows docs/evidence/2026.csv
     python -m studies coefficients     fit them on the rows of all three, and write them into the package
 
 The first two make the page of the forecast, the third its own; `python3 dev.py evidence forecast` and `… recent` call
@@ -40,7 +40,7 @@ from studies.recent import design as recent_design
 from studies.recent import page as recent_page
 from studies.rows import from_csv
 
-DOCS = Path(__file__).parents[1] / "docs"
+DOCS = Path(__file__).parents[1] / "docs" / "evidence"
 DESIGNS = {
     "forecast": corpus.DESIGN,
     "later": later.DESIGN,

@@ -20,8 +20,10 @@ from stabkit.claims import CLAIMS
 from stabkit.cli.app import app
 from stabkit.methods import KEYS
 from stabkit.probes import PROBES
+from benchmarks import library_models, zoo
 from stabkit.report.cards import card
 from stabkit.running import executors
+from studies.markdown import csv_rows
 from tests.commands import stabkit
 from tests.figures.fake_runs import plausible, spec
 
@@ -136,6 +138,13 @@ def test_git_ignores_the_pages_that_are_built(generated: dict[str, str]) -> None
     assert not {f"docs/{name}.md" for name in built} & {
         path.relative_to(ROOT).as_posix() for path in tools["committed"]()
     }
+
+
+def test_the_pages_of_models_are_what_their_rows_give() -> None:
+    for table in (library_models, zoo):
+        assert table.PAGE.read_text(encoding="utf-8") == table.page(csv_rows(table.ROWS)), table.__name__
+    right, left, wrong = (sum(int(row[word]) for row in csv_rows(zoo.ROWS)) for word in zoo.COUNTS)
+    assert wrong == 0 and left <= 0.08 * (right + left) and right >= 400
 
 
 def test_the_map_of_the_code_is_made_from_the_package() -> None:

@@ -1,4 +1,4 @@
-"""`stabkit audit` on every public implementation of the papers' methods that pip can install: docs/audit_wild.md.
+"""`stabkit audit` on every public implementation of the papers' methods that pip can install: evidence/audit_wild.md.
 
     python3 dev.py libraries
     python benchmarks/wild/audit.py DIR [NAME…]

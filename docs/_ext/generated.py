@@ -76,8 +76,8 @@ def claims() -> Iterator[str]:
     yield "seeds. The claim's verdict counts its settings: "
     yield "**holds**, **fails**, **mixed**, **undecided** (these runs cannot tell), **out of reach** (no number of "
     yield "seeds would do: their scale, length or setting is another), **untested**. The verdicts are on the "
-    yield "[pages of the papers](../reports/paper/index.html). [Findings](findings.md) has the main ones with more "
-    yield "seeds, rates and tasks, and decides fewer: there an interval over seeds must lie on one side of the "
+    yield "[pages of the papers](../reports/paper/index.html). [Findings](evidence/findings.md) has the main ones with "
+    yield "more seeds, rates and tasks, and decides fewer: there an interval over seeds must lie on one side of the "
     yield "threshold.\n"
     for weight, title in (
         ("central", "Central: a paper's argument rests on it"),

@@ -38,7 +38,7 @@ def llms(docs: Path) -> str:
         "",
     ]
     lines += ["Read [SKILL.md](SKILL.md) first: what to run, how to read it, what not to conclude.", "", "## Pages", ""]
-    for page in [*sorted(docs.glob("*.md")), *sorted((docs / "tutorials").glob("*.md"))]:
+    for page in (page for room in ("*.md", "tutorials/*.md", "evidence/*.md") for page in sorted(docs.glob(room))):
         text = page.read_text(encoding="utf-8")
         prose = [part for part in text.split("\n\n") if part[:1].isalnum() or part[:2] in ("`s", "**")]
         first = re.split(r"(?<=[.!?])\s", " ".join(re.sub(LINKED, r"\1", prose[0]).split()))[0] if prose else ""

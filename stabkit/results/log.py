@@ -15,7 +15,7 @@
 The level is given, or counted from tokens; else ln V, the cost of a uniform guess between V classes, and of a
 vocabulary TEXT of it, where texts' frequencies lie; else ln 2 for a loss that never moved from it. A spread is 1.48
 times the median of |differences|/√2, which neither a trend nor a spike moves. The limits were chosen on trainings of
-the corpus below number 420 and on the public logs that came before `fresh` (docs/log.md).
+the corpus below number 420 and on the public logs that came before `fresh` (docs/evidence/log.md).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ STILL_HIGH, SOME = 0.55, 0.1
 RISEN = 0.2, 0.05
 """Of the lowest part, and of the first loss."""
 TEXT, VOCABULARY = (0.6, 0.86), 50
-"""Of ln V: the level of frequencies of texts by characters, subwords and words (docs/log.md); V at least."""
+"""Of ln V: the level of frequencies of texts by characters, subwords and words (docs/evidence/log.md); V at least."""
 FRESH = 5.0
 """Nats: the first loss of a model that knows nothing, where its classes are not known."""
 SPIKE, LEAST_SPIKE, BACK, CLEAR = 8.0, 0.05, 11, 5.0

@@ -35,7 +35,7 @@ VANISHED = 1e-2
 a watch's warnings alike; a probe, which reads sixteen updates, has one of its own (`results/own/rules.py`). What it is
 worth: FELL_BELOW."""
 FELL_BELOW = {"stuck": (31, 31), "trains": (6, 43)}
-"""(how many fell below VANISHED, of how many) of the 80 runs of docs/blind.csv that both readings, which saw losses
+"""(how many fell below VANISHED, of how many) of the 80 runs of blind.csv that both readings, which saw losses
 alone, called so: all that are stuck, and six that train, Post-LN's near the rate beyond which it no longer does."""
 BY_EYE = "{} of {} runs that two readers of loss curves called stuck fell below it, and {} of {} that train".format(
     *FELL_BELOW["stuck"], *FELL_BELOW["trains"]
@@ -51,15 +51,15 @@ RISEN = 1.1
 GONE_FOR, BACK = 125, 1.5
 """A run is stuck for good when every reading of the gradient ratio over so many updates past the warm-up lies below
 VANISHED and the last is no more than BACK times the lowest of them. Near the rate beyond which a method no longer
-trains ratios of 4e-4 lasted for 150 updates and came back, rising as they did (docs/outcome.md)."""
+trains ratios of 4e-4 lasted for 150 updates and came back, rising as they did (docs/evidence/outcome.md)."""
 NEAR_UNIGRAM = 1.1
 """Of U: what ends above it has not come to the level of word frequencies, and is not stuck there."""
 AT_UNIGRAM = 0.98
 """Of U: a validation loss above it is that of a model that predicts by frequency; one below it, of a run that trains.
-Two readers of curves (docs/outcome.md) called what ends at 0.974 U and below training, at 0.983 U and above not yet."""
+Two readers (docs/evidence/outcome.md) called what ends at 0.974 U and below training, at 0.983 U and above not yet."""
 NEAR = 0.1
 """Nats from that line on either side: so near, with few updates, the word says how fast a run learns, and twice as many
-decide it (docs/outcome.md)."""
+decide it (docs/evidence/outcome.md)."""
 FLAT = 0.01
 """A relative gain over the last quarter below which a run near U is stuck."""
 NO_GAIN = 1e-3
@@ -149,7 +149,7 @@ def judge(records: Records, *, unigram: float, warmup: int) -> Outcome:
 
 DECIDED_AFTER = 400
 """Updates past the warm-up before which no run is called stuck for good: what trains late on the synthetic task was
-below the unigram loss by then (docs/outcome.md)."""
+below the unigram loss by then (docs/evidence/outcome.md)."""
 
 
 def decided(records: Records, unigram: float, warmup: int) -> bool:

@@ -10,7 +10,7 @@ P(Binomial(n, α) < k) ≤ 0.1: then the share of trainings drawn like them that
 of 0.9 (conformal prediction; Vovk 2012, arXiv 1209.2673, Proposition 2b, there of a split). A training is stopped at
 the first look with a lower rank: there its loss lies above the band that is drawn. Of the key `level` the level is the
 loss of who knows frequencies alone, of `uniform` ln V. `stop.json` is made by `python -m studies.own log` from cases
-below 420, and judged on the others by `judge` itself (docs/log.md).
+below 420, and judged on the others by `judge` itself (docs/evidence/log.md).
 
 The trainings counted had means of ten updates, a warm-up of at most WARMUP and weights drawn anew. Of a log that is not
 like them nothing is said: `Stop.why`.

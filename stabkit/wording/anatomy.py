@@ -1,5 +1,5 @@
 """What a probe found in a user's model, what it noticed on the way, and by name what sixteen updates and a ramp cannot
-see, which stands on every page of a probe and in docs/verdict.md."""
+see, which stands on every page of a probe."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ def wide(cells: Sequence[ModelCell]) -> str:
         return ""
     kept, root, quick, of = COPIED[width]
     return (
-        f"a copy of width 64 costs less: of {of} models of width {width} its word came true for {kept} at its rate "
-        f"and for {root} at √(width/64) times it, that of --quick at the width itself for {quick} (docs/ladder.md)"
+        f"a copy of width 64 costs less: of {of} models of width {width} its word came true for {kept} at its rate and "
+        f"for {root} at √(width/64) times it, that of --quick at its own width for {quick} (docs/evidence/ladder.md)"
     )
 
 

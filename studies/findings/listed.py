@@ -1,6 +1,6 @@
-"""The list of sentences that people will quote, docs/findings.toml, and the pages that are made of it.
+"""The list of sentences that people will quote, docs/evidence/findings.toml, and the pages that are made of it.
 
-docs/results.md is written from it, whole; of README the bullets under "What was found" are its `readme`, in its order;
+results.md beside it is written from it; of README the bullets under "What was found" are its `readme`, in its order;
 the headline of every committed page stands in it. A test finds no sentence that is not on it.
 
     python -m studies.findings.listed [--headlines]
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import html
 import json
+import os
 import re
 import sys
 import tomllib
@@ -18,8 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-FILE = ROOT / "docs" / "findings.toml"
-RESULTS = ROOT / "docs" / "results.md"
+FILE = ROOT / "docs" / "evidence" / "findings.toml"
+RESULTS = ROOT / "docs" / "evidence" / "results.md"
 HEADLINE = re.compile(r'<p class="headline">(.*?)</p>', re.S)
 
 
@@ -41,7 +42,7 @@ class ListedFinding:
     column: str
     """Of that file, or the figure of that page."""
     tried: str = ""
-    """Its row in docs/findings.md, which begins with `short`."""
+    """Its row in docs/evidence/findings.md, which begins with `short`."""
     untried: str = ""
     """Why it has none."""
     readme: str = ""
@@ -50,7 +51,7 @@ class ListedFinding:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ListedSection:
-    """A part of docs/results.md."""
+    """A part of docs/evidence/results.md."""
 
     key: str
     title: str
@@ -84,15 +85,13 @@ def read_list(path: Path = FILE) -> Listed:
 
 
 def results(of: Listed) -> str:
-    """docs/results.md."""
+    """docs/evidence/results.md."""
     parts = [
-        "# What was found",
-        "Numbers of 64-128-2 models. Each statement names its condition, its seeds, the file and the command that it "
-        "comes from; what became of it at another rate, seed, task, batch and length stands in "
-        "[findings.md](findings.md). All pages are in the [gallery](gallery.md). Written from "
-        "[findings.toml](findings.toml) by `python -m studies.findings.listed`. The commands "
-        "`python -m studies findings`, `python -m studies.carried` and `python benchmarks/blind.py` are those of "
-        "commit `686db662`.",
+        "# What was found?",
+        f"{len(of.findings)} statements on 64-128-2 models, each with its condition, seeds and file. What became of "
+        "them at other rates, seeds, tasks and lengths: [findings.md](findings.md). Of other sizes and longer "
+        "trainings they say nothing. [findings.toml](findings.toml) has the command of each; `python -m "
+        "studies.findings.listed` writes this page of it.",
     ]
     for section in of.sections:
         parts += [f"## {section.title}", *filter(None, [section.before])]
@@ -102,10 +101,10 @@ def results(of: Listed) -> str:
 
 
 def paragraph(one: ListedFinding) -> str:
-    """`sentence *Condition; seeds …* ([page](…), `command`)`."""
+    """`sentence *Condition; seeds …* ([page](…))`."""
     seeds = f"; {one.seeds}" if one.seeds else ""
-    where = f"[{one.file}]({_beside_docs(one.file)}), {one.column}"
-    return f"{one.sentence} *{one.condition}{seeds}.* ({where}; `{one.command}`)"
+    where = f"[{Path(one.file).name}]({_from_results(one.file)})"
+    return f"{one.sentence}  \n*{one.condition[0].upper()}{one.condition[1:]}{seeds}.* {where}"
 
 
 def bullets(of: Listed) -> str:
@@ -119,8 +118,8 @@ def headline(page: Path) -> str:
     return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]+>", "", found[1]))).strip() if found else ""
 
 
-def _beside_docs(file: str) -> str:
-    return file.removeprefix("docs/") if file.startswith("docs/") else f"../{file}"
+def _from_results(file: str) -> str:
+    return Path(os.path.relpath(ROOT / file, RESULTS.parent)).as_posix()
 
 
 def with_headlines(text: str) -> str:
@@ -135,7 +134,7 @@ def _name(page: Path) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write docs/results.md; with `--headlines` the pages' into the list first."""
+    """Write docs/evidence/results.md; with `--headlines` the pages' into the list first."""
     if "--headlines" in arguments:
         FILE.write_text(with_headlines(FILE.read_text(encoding="utf-8")), encoding="utf-8")
     RESULTS.write_text(results(read_list()), encoding="utf-8")

@@ -9,7 +9,7 @@ Decoder-only models of 64-128-2, 256 tokens a batch, no warm-up, Adam, in the cl
 Every run is judged after 250 updates; what is early then goes on to 800. A fit that has seen none of LADDER is scored
 on it, and then it is joined to the corpus.
 
-    python -m studies later --data DIR --source de --target en --rows docs/later.csv
+    python -m studies later --data DIR --source de --target en --rows docs/evidence/later.csv
 """
 
 from __future__ import annotations

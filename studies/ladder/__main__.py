@@ -1,9 +1,9 @@
 """The ladder's command.
 
-python -m studies.ladder train --data DIR --minutes 75 [--device cuda]     what has no row in docs/ladder.csv
-python -m studies.ladder curves --data DIR --minutes 75 [--device cuda]    what has no row in docs/ladder_curves.csv
-python -m studies.ladder others --data DIR                                 docs/ladder_others.csv: 48 cells of others
-python -m studies.ladder judge [--check]                                   docs/ladder.md, from these rows
+python -m studies.ladder train --data DIR --minutes 75 [--device cuda]     what has no row in docs/evidence/ladder.csv
+python -m studies.ladder curves --data DIR --minutes 75 [--device cuda]    what has no row in evidence/ladder_curves.csv
+python -m studies.ladder others --data DIR                                 docs/evidence/ladder_others.csv: 48 of others
+python -m studies.ladder judge [--check]                                   docs/evidence/ladder.md and ladder_words.csv
 python -m studies.ladder count [--asked]                                   how many recipes have rows
 """
 
@@ -17,10 +17,11 @@ from pathlib import Path
 
 from studies.ladder import cells, curves, others
 from studies.ladder.design import recipes
+from studies.markdown import csv_text
 
-DOCS = Path(__file__).parents[2] / "docs"
-ROWS, ON_GPU, CURVES, OTHERS, PAGE = (
-    DOCS / f"ladder{name}" for name in (".csv", "_gpu.csv", "_curves.csv", "_others.csv", ".md")
+DOCS = Path(__file__).parents[2] / "docs" / "evidence"
+ROWS, ON_GPU, CURVES, OTHERS, WORDS, PAGE = (
+    DOCS / f"ladder{name}" for name in (".csv", "_gpu.csv", "_curves.csv", "_others.csv", "_words.csv", ".md")
 )
 NEEDED = {64: 40, 128: 40, 256: 40, 512: 20}
 """{width: recipes that are to have a row}."""
@@ -72,11 +73,13 @@ def judged(asked: argparse.Namespace) -> int:
         return int(asked.asked and any(have[width] < n for width, n in NEEDED.items()))
     known = list(corpus.read(DOCS / "own_corpus.csv").values())
     lines = curves.read(CURVES)
-    text = page.page(rows, known, lines, others.read(OTHERS))
+    by = page.shown(rows, known)
+    texts = {PAGE: page.page(rows, by, lines, others.read(OTHERS)), WORDS: csv_text(page.COLUMNS, [*page.words(by)])}
     if asked.check:
-        return int(text != PAGE.read_text(encoding="utf-8"))
-    PAGE.write_text(text, encoding="utf-8")
-    picture.write(page.shown(rows, ()), logits.groups(lines.values(), "logits"), PAGE.with_suffix(".png"))
+        return int(any(text != path.read_text(encoding="utf-8") for path, text in texts.items()))
+    for path, text in texts.items():
+        path.write_text(text, encoding="utf-8")
+    picture.write(by, logits.groups(lines.values(), "logits"), PAGE.with_suffix(".png"))
     print(PAGE)
     return 0
 

@@ -198,17 +198,6 @@ def one_bar(row: CorpusRow, rows: Rows) -> Ending:
     return label(row.losses, row.held_out, row.level, reference)
 
 
-def offsets(rows: Rows, width: int, *, again: bool = False) -> dict[int, tuple[int, int, int]]:
-    """{half-rungs from the edge at width 64: (recipes that train at this width, that do by one bar, of so many)}, of
-    setups whose edge is known."""
-    found = dict[int, tuple[int, int, int]]()
-    for recipe, row in _ends(rows, width, again=again):
-        trains, same, of = found.get(recipe.offset, (0, 0, 0))
-        own = row.ends == "trains", one_bar(row, rows) == "trains"
-        found[recipe.offset] = trains + own[0], same + own[1], of + 1
-    return dict(sorted(found.items()))
-
-
 def _ends(rows: Rows, width: int, *, again: bool = False) -> list[tuple[WidthRecipe, CorpusRow]]:
     """The recipes that have a row at this width, of setups whose edge is within the search."""
     found = []

@@ -1,4 +1,4 @@
-"""At which update does the largest attention logit rank trainings as their end does, and from which size on is it one?
+"""Does the largest attention logit warn of a rate that is too high, and from which size on?
 
 A group is seven rates of one model. A training is *hurt* where its rate is above the group's best and its loss at the
 end (at most what it began with) lies HURT nats or more above the best's. The alarm's limit is chosen on the trainings
@@ -15,11 +15,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import spearmanr
 
 from stabkit.results.own.alarm import GROWN
 from studies.forecast.scores import auc
-from studies.ladder.curves import READ, CurveRow
+from studies.ladder.curves import CurveRow
 
 HURT = 0.1
 LIMITS = (30.0, 100.0, 300.0, 1_000.0, 3_000.0, 10_000.0)
@@ -44,14 +43,6 @@ class RateGroup:
     def hurt(self, row: CurveRow) -> bool:
         """Whether a rate above the best ends worse."""
         return row.training.rate > self.best.training.rate and row.loss - self.best.loss >= HURT
-
-    def rank(self, update: int) -> float:
-        """Spearman's correlation of the logit after so many updates with the loss at the end, over the rates from the
-        best one on; NaN of fewer than three."""
-        own = [row for row in self.rows if row.training.rate >= self.best.training.rate and update in row.largest]
-        if len(own) < 3 or len({row.largest[update] for row in own}) < 2:
-            return float("nan")
-        return float(spearmanr([row.largest[update] for row in own], [row.loss for row in own]).statistic)
 
 
 def groups(rows: Iterable[CurveRow], study: str, *, heads: bool | None = None) -> list[RateGroup]:
@@ -99,12 +90,6 @@ def chosen(rows: Iterable[CurveRow]) -> float:
     """The lowest limit without a false alarm on the trainings of 250 updates; inf where each has one."""
     some = groups(rows, "sensitivity")
     return next((limit for limit in LIMITS if not alarmed(some, limit, 250).false), float("inf"))
-
-
-def ranks(some: Sequence[RateGroup]) -> dict[int, float]:
-    """{update: the mean over groups of `RateGroup.rank`}."""
-    found = {t: [rank for group in some if not np.isnan(rank := group.rank(t))] for t in READ}
-    return {t: float(np.mean(values)) for t, values in found.items() if values}
 
 
 def areas(some: Sequence[RateGroup], update: int) -> tuple[float, float]:

@@ -1,5 +1,5 @@
-"""docs/ladder.png: every recipe's outcome beside the word of its copy, a panel a width and a reading; and
-docs/ladder_logits.png: the largest attention logit over updates, a panel a width with and without QK-norm."""
+"""docs/evidence/ladder.png: every recipe's outcome beside the word of its copy, a panel a width and a reading; and
+docs/evidence/ladder_logits.png: the largest attention logit over updates, a panel a width with and without QK-norm."""
 
 from __future__ import annotations
 

@@ -1,26 +1,25 @@
 """The command of the corpus of users' models.
 
-python -m studies.own train --data DIR --minutes 75    train and probe what has no row in docs/own_corpus.csv
+python -m studies.own train --data DIR --minutes 75    train and probe what has no row in docs/evidence/own_corpus.csv
 python -m studies.own fit                              fit the package's coefficients on the fitting part
-python -m studies.own cure --data DIR --minutes 75     try and train changes: docs/own_cures.csv
-python -m studies.own judge                            write docs/verdict.md from the judging part
-python -m studies.own log                              the bound of `stabkit log --stop`, and docs/log.md
+python -m studies.own cure --data DIR --minutes 75     try and train changes: docs/evidence/own_cures.csv
+python -m studies.own judge                            write docs/evidence/verdict*.* from the judging part
+python -m studies.own log                              the bound of `stabkit log --stop`, and docs/evidence/log*.*
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from stabkit.storage.folder import write_file
 from studies.own import corpus, cured, document, page, public, stop
 from studies.own.judge import judged
 
-DOCS = Path(__file__).parents[2] / "docs"
-ROWS, CURES, PAGE = DOCS / "own_corpus.csv", DOCS / "own_cures.csv", DOCS / "verdict.md"
-LOGS = DOCS / "log.md"
+DOCS = Path(__file__).parents[2] / "docs" / "evidence"
+ROWS, CURES = DOCS / "own_corpus.csv", DOCS / "own_cures.csv"
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -64,13 +63,13 @@ def main(arguments: Sequence[str]) -> int:
         return int(judges < asked.judging)
     else:
         cures = cured.read(asked.cures)
-        text = page.page(rows, cures)
-        if asked.check:
-            return int(text != PAGE.read_text(encoding="utf-8"))
-        if not asked.asked:
-            PAGE.write_text(text, encoding="utf-8")
+        texts = page.texts(rows, cures)
+        if asked.check or not asked.asked:
+            code = written(texts, check=asked.check)
+            if asked.check:
+                return code
         missed = [one.name for one in page.asked(judged(rows), judged(rows, trained=False), cures) if not one.holds]
-        print(f"{PAGE}: {'missed: ' + ', '.join(missed) if missed else 'all that was asked holds'}")
+        print(f"{DOCS}: {'missed: ' + ', '.join(missed) if missed else 'all that was asked holds'}")
         return int(asked.asked and bool(missed))
     return 0
 
@@ -79,10 +78,15 @@ def logged(rows: Sequence[corpus.CorpusRow], *, check: bool) -> int:
     """The bound's numbers and the page of logs, written or compared; the exit code."""
     if not check:
         stop.write(rows)
-    text = public.page(public.read(), stop.table(rows), stop.beside(rows))
+    return written(public.texts(public.read(), stop.table(rows), stop.beside(rows)), check=check)
+
+
+def written(texts: Mapping[str, str], *, check: bool) -> int:
+    """Files of docs/evidence/, written or compared; the exit code."""
     if check:
-        return int(text != LOGS.read_text(encoding="utf-8"))
-    write_file(LOGS, text.encode())
+        return int(any(text != (DOCS / name).read_text(encoding="utf-8") for name, text in texts.items()))
+    for name, text in texts.items():
+        write_file(DOCS / name, text.encode())
     return 0
 
 

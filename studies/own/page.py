@@ -1,4 +1,4 @@
-"""docs/verdict.md: what the verdict, the changes and the alarms are worth, from the committed rows."""
+"""docs/evidence/verdict.md and the tables beside it: what verdict, changes and alarms are worth, from the rows."""
 
 from __future__ import annotations
 
@@ -11,19 +11,18 @@ import numpy as np
 
 from stabkit.results.forecast.logistic import WORDS
 from stabkit.results.own.cure import BY_KEY
-from stabkit.results.own.forecast import LINKS, OwnCoefficients, ours
+from stabkit.results.own.forecast import OwnCoefficients, ours
 from stabkit.results.own.looks import KEYS
 from stabkit.results.own.measured import RAMP, TOP
-from stabkit.wording.anatomy import UNSEEN, WHY
-from studies.markdown import table_lines
+from studies.markdown import csv_text, table_lines
 from studies.own import lookup
 from studies.own.corpus import CorpusRow
 from studies.own.cured import CHANGES_TRIED, CuredRow, candidates
 from studies.own.design import JUDGES
 from studies.own.fit import part
-from studies.own.judge import LEARNT, Counted, baselines, calibration, chosen, held_out, judged, late, outlook, share
+from studies.own.judge import Counted, HeldOut, baselines, calibration, chosen, held_out, judged, late, outlook, share
 
-ENDS = ("trains", "unclear", "stuck", "diverged")
+ENDS = {"trains": "train", "unclear": "are unclear", "stuck": "are stuck", "diverged": "diverged"}
 LINKS_OF_WATCH = ("gradient", "step", "stream", "loss", "level", "jump", "finite", "start")
 
 
@@ -67,26 +66,26 @@ def asked(counted: Counted, quick: Counted, cured: Mapping[int, CuredRow]) -> li
     ]
 
 
-def page(
-    rows: Sequence[CorpusRow],
-    cured: Mapping[int, CuredRow],
-    by: OwnCoefficients | None = None,
-) -> str:
-    """The whole page."""
+def texts(
+    rows: Sequence[CorpusRow], cured: Mapping[int, CuredRow], by: OwnCoefficients | None = None
+) -> dict[str, str]:
+    """{name of a file in docs/evidence/: what it holds}: the page, and its longer tables."""
     counted, quick = judged(rows, by), judged(rows, by, trained=False)
+    rules, groups, wrong = _rules(rows, by), held_out(rows), _wrong(counted)
     parts = (
-        _head(rows),
+        _head(rows, counted),
         _words(counted, quick, rows, cured),
-        _rules(rows, by),
-        _compared(quick, rows),
-        _groups(rows),
+        _compared(quick, rows, rules, groups),
         _cures(cured, counted),
         _alarms(rows, by),
-        _unseen(),
-        _wrong(counted),
         _again(),
     )
-    return "\n".join(line for section in parts for line in section) + "\n"
+    return {
+        "verdict.md": "\n".join(line for section in parts for line in section) + "\n",
+        "verdict_rules.csv": csv_text(RULES, rules),
+        "verdict_groups.csv": csv_text(HELD_OUT, [_group(one) for one in groups]),
+        "verdict_wrong.csv": csv_text(WRONG, wrong),
+    }
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> Iterator[str]:
@@ -94,37 +93,26 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> Iterator[st
     yield ""
 
 
-def _head(rows: Sequence[CorpusRow]) -> Iterator[str]:
+def _head(rows: Sequence[CorpusRow], counted: Counted) -> Iterator[str]:
     ends = Counter(row.ends for row in rows)
-    yield "# What a verdict is worth"
+    judge = sum(row.case.judge for row in rows)
+    (trains, told), (fails, warned) = (counted.right(word) for word in ("trains", "fails"))
+    yield "# How often is the verdict of a probe right?"
     yield ""
     yield (
-        f"`stabkit probe` was counted on {len(rows)} trainings of models as other people write them: decoders, "
-        "encoders and vision models in plain PyTorch, 64 to 256 wide, 4 to 48 layers deep, joined in thirty ways "
-        "(published ones, wrong constants, no norms), seven initialisations, AdamW, SGD, Lion, and Muon with AdamW, "
-        "rates over three decades, warm-ups of 0, 50 and 200 updates; on a chain of words, on letters of English text, "
-        "on hidden words and on images (`studies/own/design.py`, drawn by a seed before any was trained)."
+        f"{len(rows)} models in plain PyTorch were probed, then trained for 300 updates (600 where that left it open). "
+        f"Every number below is of the {judge} from number {JUDGES} on, which no fit has read. Of what was told "
+        f"`trains` {share(trains, told)} trained. Of what was told `fails` {share(fails, warned)} failed. Of models "
+        "wider than 256 and of longer trainings this says nothing. `python -m studies.own judge` writes this page."
     )
     yield ""
     yield (
-        f"Each was probed for sixteen updates, and for {RAMP} more while its rate rises to {TOP:g} times its highest; "
-        "then it was trained for 300 (with a warm-up half of it more), and where that left it open for 300 more. It "
-        "**trains** where its held-out loss has gone at least half of the way from the level of who knows frequencies "
-        "alone to that of a shallow reference, is **stuck** where it has gone 0.15 of it at most, **unclear** between. "
-        f"{', '.join(f'{ends[name]} {name}' for name in ENDS)}."
-    )
-    yield ""
-    yield (
-        "The words are said by the function that the command itself calls (`stabkit/results/own/decided.py`). A row is "
-        "of one depth, so that its stream has no law in depth: it fails by its head-room or its upper branches alone."
-    )
-    yield ""
-    judge = [row for row in rows if row.case.judge]
-    regressed = sum(row.case.regression for row in judge)
-    yield (
-        f"Links, weights and limits were chosen on the {len(rows) - len(judge)} cases below number {JUDGES}; every "
-        f"number below is of the {len(judge)} from there on, {regressed} of them with a loss of regression (the next "
-        "numbers of a series, the noise in an image), of which no training was fitted."
+        "The models are decoders, encoders and vision models of 4 to 48 layers, joined in thirty ways. There are seven "
+        "initialisations and four optimisers. They learn words, letters, images or a regression. A probe makes sixteen "
+        f"updates, and {RAMP} more while the rate rises to {TOP:g} times its highest. A model *trains* if its held-out "
+        "loss goes half of the way from the unigram loss to that of a shallow reference. It is *stuck* below 0.15 of "
+        "the way, and *unclear* between. "
+        f"Of all, {', '.join(f'{ends[name]} {word}' for name, word in ENDS.items())}."
     )
     yield ""
 
@@ -144,24 +132,27 @@ def _words(counted: Counted, quick: Counted, rows: Sequence[CorpusRow], cured: M
             ]
             ends = (sum(row.ends == end for row in of) for end in ("trains", "stuck", "diverged"))
             table += [(f"`{word}`, {basis}", *ends, share(right, told) if word != "undecided" else "–")] * bool(told)
-    yield from _table(("the probe says", "trains", "stuck", "diverged", "right"), table)
-    yield f"Besides {len(unclear)} models whose outcome is unclear, which count nowhere."
+    yield from _table(("the probe says", "trains", "stuck", "diverged", "right (95 %)"), table)
+    yield f"{len(unclear)} models whose outcome is unclear count nowhere. *Seen*: the word is of a training."
     yield ""
     yield from _table(
         ("asked", "at least", "is", ""),
-        [(one.name, one.asked, share(one.right, one.of), _holds(one.holds)) for one in asked(counted, quick, cured)],
+        [
+            (one.name, one.asked, f"{one.value:.2f} ({one.right} of {one.of})", _holds(one.holds))
+            for one in asked(counted, quick, cured)
+        ],
     )
     lost = [row for row in counted.rows if late(row)]
     wrong = [row for row in counted.of("trains") if row.fails]
     yield (
-        f"{len(lost)} of the {counted.failing} failures had begun to learn (a training loss below {LEARNT:g} of the "
-        f"level within the first hundred updates) and lost it later. Of the {len(wrong)} wrong `trains` "
-        f"{sum(map(late, wrong))} are of these: a training that was stopped as learning is not seen to break. A "
-        f"decision takes {counted.where(lambda row: row.fails).updates:g} updates in the median of what fails, "
-        f"{counted.where(lambda row: not row.fails).updates:g} of what trains; longest where a task is learnt late."
+        f"{len(lost)} of the {counted.failing} failures had begun to learn and lost it later; so had "
+        f"{sum(map(late, wrong))} of the {len(wrong)} wrong `trains`. A training that ends early is not seen to break. "
+        f"A decision takes {counted.where(lambda row: row.fails).updates:g} updates in the median of what fails, "
+        f"{counted.where(lambda row: not row.fails).updates:g} of what trains. Every wrong "
+        "`trains` and `fails`: [verdict_wrong.csv](verdict_wrong.csv)."
     )
     yield ""
-    yield "The forecast alone, said and true, in five bins:"
+    yield "The forecast alone:"
     yield ""
     yield from _table(
         ("probability", "models", "said on average", "trained"),
@@ -170,6 +161,11 @@ def _words(counted: Counted, quick: Counted, rows: Sequence[CorpusRow], cured: M
             for own in calibration(quick)
         ],
     )
+    yield (
+        "What grows over thousands of updates is not seen: attention and output logits, late spikes, bad data. The "
+        "alarm for attention logits: [ladder.md](ladder.md#attention-logits)."
+    )
+    yield ""
 
 
 _LEVELS = {
@@ -178,32 +174,25 @@ _LEVELS = {
     "forecast": "level known",
     "neither": "level known",
 }
+RULES = ("told", "decided, of what ends within 300", "`trains` right", "`fails` right", "updates, median")
 
 
-def _rules(rows: Sequence[CorpusRow], by: OwnCoefficients | None) -> Iterator[str]:
-    yield "## The rule that ends a training, and what less of it gives"
-    yield ""
-    yield (
-        "The same models by the same function, told less. Without a reference, as with a loss of your own, the way is "
-        "measured from the level to 0; where stabkit cannot read a loss' targets, its level is guessed: the first "
-        "loss, or a uniform guess. Without a forecast, as with a regression, the loss alone decides. The last two rows "
-        "are the limits' own: each case below number 420 by fits that have not seen its scheme."
-    )
-    yield ""
+def _rules(rows: Sequence[CorpusRow], by: OwnCoefficients | None) -> list[tuple[str, ...]]:
+    """The same models by the same function, told less: a loss of one's own has no reference, and where stabkit cannot
+    read its targets, its level is guessed. The last two are of the cases below 420, by fits without their scheme."""
     table = [
         _ruled(f"{'forecast and ' * ('forecast' in key)}loss, {_LEVELS[key.split()[-1]]}", judged(rows, by, key=key))
         for key in KEYS
     ]
-    table += [
+    return [
+        *table,
         _ruled("of losses of regression", Counted.where(judged(rows, by), lambda row: row.case.regression)),
         _ruled("cases to choose on, schemes held out", chosen(rows)),
         _ruled("… the loss alone, no reference", chosen(rows, "neither")),
     ]
-    head = ("told", "decided, of what ends within 300", "`trains` right", "`fails` right", "updates, median")
-    yield from _table(head, table)
 
 
-def _ruled(name: str, told: Counted) -> tuple[object, ...]:
+def _ruled(name: str, told: Counted) -> tuple[str, ...]:
     shares = (share(*told.within), share(*told.right("trains")), share(*told.right("fails")))
     return name, *shares, "–" if math.isnan(told.updates) else f"{told.updates:g}"
 
@@ -212,60 +201,69 @@ def _holds(holds: bool) -> str:
     return "holds" if holds else "**missed**"
 
 
-def _compared(counted: Counted, rows: Sequence[CorpusRow]) -> Iterator[str]:
+HELD_OUT = (
+    "held out", "group", "models", "fail", "area", "decided", "after, median", "`fails` right", "`trains` right",
+)  # fmt: skip
+
+
+def _group(one: HeldOut) -> tuple[object, ...]:
+    area, low, high = one.counted.auc
+    right, told = one.counted.right("fails")
+    good, trains = one.counted.right("trains")
+    given = f"{area:.2f} ({low:.2f} to {high:.2f})" if not math.isnan(area) else "–"
+    return (one.axis, one.group, len(one.counted.rows), one.counted.failing, given, one.counted.decided,
+            f"{one.counted.updates:g}", f"{right} of {told}", f"{good} of {trains}")  # fmt: skip
+
+
+def _compared(
+    counted: Counted, rows: Sequence[CorpusRow], rules: Sequence[tuple[str, ...]], groups: Sequence[HeldOut]
+) -> Iterator[str]:
     yield "## Compared with what can be had without a probe"
     yield ""
-    yield "Area under the curve for separating what trains from what fails, on the same rows; 0.5 is chance."
+    yield "Area under the curve (95 %) for separating what trains from what fails; 0.5 is chance."
     yield ""
-    table = lookup.compared(rows)
     yield from _table(
-        ("fitted", "the probe (95 %)", "the settings alone, nothing trained"),
-        [(name, _area(probe), _area(settings)) for name, probe, settings in table],
+        ("fitted", "the probe", "the settings alone, nothing trained"),
+        [(name, _area(probe), _area(settings)) for name, probe, settings in lookup.compared(rows)],
     )
     yield (
-        "The settings are scheme, kind of norm, initialisation, optimiser, task, kind, rate, depth, width and warm-up "
-        "(`studies/own/lookup.py`). Where a model's scheme is one of the thirty, such a lookup separates them as well "
-        "as the probe does. The probe is for what no table has: a new scheme, a new kind of norm."
+        "Where a model's scheme is known, a lookup of its settings separates as well as the probe. The probe is for a "
+        "new scheme or a new kind of norm. Single numbers, on the same models:"
     )
     yield ""
-    yield "Single numbers:"
+    yield from (f"- {name}: {area:.2f}" for name, (area, _, _) in baselines(rows).items())
     yield ""
-    area, low, high = counted.auc
-    found = {"the probe": (area, low, high), **baselines(rows)}
+    yield "## With less to go by, and for groups that no fit has seen"
+    yield ""
     yield from _table(
-        ("number", "area (95 %)"),
-        [(name, f"{area:.2f} ({low:.2f} to {high:.2f})") for name, (area, low, high) in found.items()],
+        ("told", "`trains` right", "`fails` right"),
+        [(one[0], *(_plain(text) for text in one[2:4])) for one in rules[:7]],
     )
-    by = ours()
-    weights = ", ".join(f"{link.label} {weight:.2f}" for link, weight in zip(LINKS, by.logistic.weight, strict=True))
-    yield f"What it is made of, with its weight (log-odds of a standard deviation): {weights}."
+    yield (
+        "The level is the unigram loss. Where it is not known, the first loss or a uniform guess stands for it. "
+        "Intervals, the share that is decided and the updates: [verdict_rules.csv](verdict_rules.csv)."
+    )
     yield ""
+    table = []
+    for axis in dict.fromkeys(one.axis for one in groups):
+        own = [one.counted for one in groups if one.axis == axis]
+        areas = {one.group: one.counted.auc[0] for one in groups if one.axis == axis}
+        worst = min((name for name, area in areas.items() if not math.isnan(area)), key=areas.__getitem__)
+        sums = [[sum(of) for of in zip(*(one.right(word) for one in own), strict=True)] for word in ("trains", "fails")]
+        rights = (f"{right} of {told}" for right, told in sums)
+        table.append((axis, len(own), f"{areas[worst]:.2f} ({worst})", *rights))
+    yield from _table(("held out in turn", "groups", "lowest area", "`trains` right", "`fails` right"), table)
+    yield "Each group is judged by a fit without it. Every group: [verdict_groups.csv](verdict_groups.csv)."
+    yield ""
+
+
+def _plain(text: str) -> str:
+    """`57 of 60`, of a share."""
+    return text.partition("(")[2].partition(";")[0]
 
 
 def _area(area: lookup.Area) -> str:
     return "{:.2f} ({:.2f} to {:.2f})".format(*area)
-
-
-def _groups(rows: Sequence[CorpusRow]) -> Iterator[str]:
-    yield "## Groups that the fit has not seen"
-    yield ""
-    yield (
-        "For each group the fit is made again on the fitting part without it, and judged on the judging part's models "
-        "of that group; the area is the forecast's. The numbers that it is made of were chosen with all groups there."
-    )
-    yield ""
-    table = []
-    for one in held_out(rows):
-        area, low, high = one.counted.auc
-        right, told = one.counted.right("fails")
-        good, trains = one.counted.right("trains")
-        given = f"{area:.2f} ({low:.2f} to {high:.2f})" if not math.isnan(area) else "–"
-        table.append((one.axis, one.group, len(one.counted.rows), one.counted.failing, given, one.counted.decided,
-                      f"{one.counted.updates:g}", f"{right} of {told}", f"{good} of {trains}"))  # fmt: skip
-    yield from _table(
-        ("held out", "group", "models", "fail", "area", "decided", "after, median", "`fails` right", "`trains` right"),
-        table,
-    )
 
 
 def _cures(cured: Mapping[int, CuredRow], counted: Counted) -> Iterator[str]:
@@ -278,9 +276,9 @@ def _cures(cured: Mapping[int, CuredRow], counted: Counted) -> Iterator[str]:
     named = [row for row in cured.values() if row.cure]
     trains = [row for row in named if row.ends == "trains"]
     yield (
-        f"Of {len(candidates(counted))} models of the judging part that fail and are told so, or that they probably "
-        f"do, {len(cured)} were tried so far, {CHANGES_TRIED} changes each at most. {share(len(named), len(cured))} of "
-        f"these get one that is seen to train; trained to the end with it, {share(len(trains), len(named))} train."
+        f"{len(candidates(counted))} failing models are told so, surely or probably. {len(cured)} of them were tried, "
+        f"with {CHANGES_TRIED} changes each at most. {share(len(named), len(cured))} get one that is seen to train. "
+        f"With it {share(len(trains), len(named))} train to the end."
     )
     yield ""
     keys = [key for key in BY_KEY if any(key in row.tried for row in cured.values())]
@@ -304,8 +302,8 @@ def _alarms(rows: Sequence[CorpusRow], by: OwnCoefficients | None) -> Iterator[s
     own = part(rows, judge=True)
     failing, training = [row for row in own if row.fails], [row for row in own if not row.fails]
     yield (
-        f"The same trainings with `stabkit.watch` on: {len(failing)} of the judging part fail, {len(training)} train. "
-        "Found: warned of before the end; the update is that of the first warning."
+        f"The same trainings with `stabkit.watch` on: {len(failing)} fail, {len(training)} train. The update is "
+        "that of the first warning."
     )
     yield ""
     table = []
@@ -314,15 +312,16 @@ def _alarms(rows: Sequence[CorpusRow], by: OwnCoefficients | None) -> Iterator[s
         hits = [step for step in at if step is not None]
         false = sum(_first(row, link) is not None for row in training)
         when = f"{np.median(hits):.0f}" if hits else "–"
-        table.append((f"`{link}`" if link != "any" else "any of them", share(len(hits), len(failing)), when,
-                      share(false, len(training))))  # fmt: skip
+        shares = share(len(hits), len(failing)), share(false, len(training))
+        right, wrong = shares if link == "any" else map(_plain, shares)
+        table.append((f"`{link}`" if link != "any" else "any of them", right, when, wrong))
     yield from _table(("alarm", "failures found", "median update", "false, of what trains"), table)
     said = [(row.fails, outlook(row, (by or ours()).looks)) for row in own]
     warned, noted = ([fails for fails, word in said if word == told] for told in ("fails", "trains"))
     yield (
-        f"The outlook is of a training's losses alone, the level guessed. Of {len(own)} trainings it says of "
-        f"{len(warned)} that they will not train, right {share(sum(warned), len(warned))}; and of {len(noted)} that "
-        f"they will, right {share(len(noted) - sum(noted), len(noted))}."
+        f"The outlook reads a training's losses alone, the level guessed. Of {len(own)} trainings it says that "
+        f"{len(warned)} will not train, right {share(sum(warned), len(warned))}. It says that {len(noted)} will, right "
+        f"{share(len(noted) - sum(noted), len(noted))}."
     )
     yield ""
 
@@ -334,26 +333,11 @@ def _first(row: CorpusRow, link: str) -> int | None:
     return min(steps) if steps else None
 
 
-def _unseen() -> Iterator[str]:
-    yield "## What sixteen updates cannot see"
-    yield ""
-    yield f"{WHY}. Each by name, with the alarm of `stabkit.watch` that would:"
-    yield ""
-    yield from _table(
-        ("what", "alarm", "from when on"),
-        [(one.what, f"`{one.alarm}`".replace(", ", "`, `") if one.alarm else "none", one.when) for one in UNSEEN],
-    )
-    yield (
-        "Attention logits: [ladder.md](ladder.md#attention-logits) has the curve, and the largest logit after 4 to "
-        "2,000 updates beside what became of the training (Wortsman et al. 2309.14322, Fig. 9, in small)."
-    )
-    yield ""
+WRONG = ("model", "optimiser", "initialisation", "said", "by, after", "became", "of the way")
 
 
-def _wrong(counted: Counted) -> Iterator[str]:
-    yield "## Where it was wrong"
-    yield ""
-    table = list[tuple[object, ...]]()
+def _wrong(counted: Counted) -> list[tuple[str, ...]]:
+    table = list[tuple[str, ...]]()
     for row, one in zip(counted.rows, counted.said, strict=True):
         said = one.word
         if (said == "fails" and not row.fails) or (said == "trains" and row.fails):
@@ -362,17 +346,11 @@ def _wrong(counted: Counted) -> Iterator[str]:
             training = f"{case.optimizer} {case.rate:g}, warm-up {case.warmup}"
             when = f"{one.basis}, {one.updates}"
             table.append((case.name, training, case.shape.init, said, when, row.ends, f"{way:.2f}"))
-    yield from _table(("model", "optimiser", "initialisation", "said", "by, after", "became", "of the way"), table)
+    return table
 
 
 def _again() -> Iterator[str]:
-    yield "## Again"
-    yield ""
-    yield "```console"
-    yield "$ python -m studies.own train --data DIR --minutes 75     # docs/own_corpus.csv, until it has every case"
-    yield f"$ python -m studies.own fit                               # coefficients, of cases below {JUDGES}"
-    yield "$ python -m studies.own cure --data DIR --minutes 75      # docs/own_cures.csv"
-    yield "$ python -m studies.own judge                             # this page, of the others"
-    yield "```"
-    yield ""
-    yield "What chose the numbers of the forecast (`choose`), and words of an older probe, are at commit 686db662."
+    yield (
+        f"Again: `python -m studies.own train --data DIR` ([own_corpus.csv](own_corpus.csv)), `fit` (of cases below "
+        f"{JUDGES}), `cure --data DIR` ([own_cures.csv](own_cures.csv)), `judge`."
+    )

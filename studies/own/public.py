@@ -1,6 +1,6 @@
-"""Public logs, judged by `stabkit log`: docs/log_public.csv has what each came to, where it is from, and what is right.
+"""Public logs, judged by `stabkit log`: log_public.csv has what each came to, where it is from, and what is right.
 
-    python -m studies.own log [--check]     docs/log.md, with the bound's table, and the bound's numbers (`stop.py`)
+    python -m studies.own log [--check]     docs/evidence/log.md, its tables, and the bound's numbers (`stop.py`)
 
 Limits were chosen on the parts `build` and `held` (on the latter after it had judged once); `fresh` and `last` were
 collected afterwards, by somebody who did not know the program, and judge. `right` was written down from the numbers and
@@ -18,8 +18,10 @@ import numpy as np
 
 from stabkit.results.log import TEXT, LogJudgement, Series, TrainingLog, Unit, judged
 from stabkit.results.stop import bands
+from studies.markdown import csv_text, table_lines
+from studies.own.stop import HEADS
 
-ROWS = Path(__file__).parents[2] / "docs" / "log_public.csv"
+ROWS = Path(__file__).parents[2] / "docs" / "evidence" / "log_public.csv"
 COLUMNS = ("name", "source", "form", "part", "right", "classes", "unit", "steps", "losses")
 WORDS = {"spiked": "spiked", "restarted": "restarted", "sum": "summed"}
 OPPOSITE = {
@@ -71,93 +73,82 @@ def _judged(line: dict[str, str]) -> PublicLog:
     return PublicLog(line["name"], line["source"], line["part"], tuple(line["right"].split(";")), judgement)
 
 
-def table(logs: Sequence[PublicLog]) -> list[str]:
-    """A line a part, then each of the part that judges."""
-    lines = ["| part | logs | right | wrong with confidence |", "|---|---|---|---|"]
+def counts(logs: Sequence[PublicLog]) -> list[str]:
+    """A line a part."""
+    once = {"held": HELD_OUT_ONCE, "fresh": FRESH_ONCE, "last": LAST_ONCE}
+    rows = []
     for part in dict.fromkeys(log.part for log in logs):
         own = [log for log in logs if log.part == part]
-        wrong = [log.name for log in own if log.is_confidently_wrong]
-        lines.append(f"| {part} | {len(own)} | {sum(log.is_right for log in own)} | {', '.join(wrong) or '0'} |")
-    lines += ["", "| log | source | right | says |", "|---|---|---|---|"]
-    for log in logs:
-        if log.part == "last":
-            words = ", ".join(sorted(log.words, key=lambda word: (word != log.judgement.word, word)))
-            lines.append(f"| {log.name} | {log.source} | {' or '.join(log.right)} | {words} |")
-    return lines
+        wrong = [f"`{log.name}`" for log in own if log.is_confidently_wrong]
+        right = sum(log.is_right for log in own)
+        rows.append((part, len(own), right, ", ".join(wrong) or "none", once.get(part, "limits were chosen on it")))
+    return table_lines(("part", "logs", "right now", "wrong with confidence", "when it was judged blind"), rows)
 
 
-PAGE = """# Logs: what a loss alone can say
+def words(logs: Sequence[PublicLog]) -> list[tuple[str, ...]]:
+    """The rows of log_words.csv: what is right of each log, and what is said."""
+    said = [sorted(log.words, key=lambda word: (word != log.judgement.word, word)) for log in logs]
+    return [
+        (log.name, log.source, log.part, " or ".join(log.right), ", ".join(own))
+        for log, own in zip(logs, said, strict=True)
+    ]
 
-```console
-$ stabkit log trainer_state.json
-$ stabkit log run.csv --classes 50257 --against healthy.csv --stop 0.05
-```
 
-`stabkit log` reads the log of any training, whatever wrote it, and says what its loss says. The form is found by the
-content: transformers' `trainer_state.json`, CSV, TSV, JSONL, tables in Markdown and HTML, exports of Weights & Biases
-and MLflow, TensorBoard's event files (extra `logs`), the printed lines of nanoGPT, torchtitan, Megatron, fairseq,
-llm.c, litgpt and transformers, and a watch of stabkit. `stabkit.read_log(file)` does the same from Python.
+PAGE = """# What can a loss alone say?
 
-| it says | when |
-|---|---|
-| learning | the loss has fallen, and none of the following |
-| at the level of frequencies | it lies where knowing only how often each answer occurs leaves it |
-| slow | it has not clearly moved, or is still high and hardly falls |
-| diverged | it is no number, or exactly 0 in place of one; it is three times the first; it rose by a fifth and stayed |
-| not enough | ten entries or twenty updates are the least |
-
-On the way it may have *spiked*, have *restarted*, or be *a sum over M* batches, each with its update. The level is
-`--level`, or counted from the token ids of `--tokens FILE`. Without both it is ln V of `--classes` V. Then a flat loss
-between {low} and {high} of ln V counts as the level too: the unigram entropy of texts lies there, as of uneven
-classes. Without `--classes` nothing is known of a level. What the log lacks is named.
+`stabkit log` was tried on {logs} public logs. What is right of each was written down before the program read it. When
+the last part was judged blind, 36 of 46 logs were right and one was placed firmly where it is not. With `--stop 0.05`
+it stops {stopped} trainings that train. It finds {found} that fail. Of wider models and other data nothing is promised.
+`python -m studies.own log` writes this page; [log.md](../log.md) has how to use the command.
 
 ## A stop with a bound
 
-`--stop 0.05` ends with 7 where a training diverged, or left the band that is to hold 95 % of those that train.
-`stabkit.watch(model, optimizer, stop=0.05)` raises `stabkit.Stuck` there. The looks are after 50, 100, … 300 updates,
-each at a mean of the twenty updates before. The band is conformal: its edge is counted on {count} trainings that train
-({fewer} of them by ln V), below number 420 of [the corpus](own_corpus.csv). With a confidence of 0.9, at most 5 % of
-trainings drawn like them are stopped. Judged on the cases from 420 on, by the rule that the command has:
+The looks are after 50, 100, … 300 updates, each at a mean of the twenty updates before. The band is conformal. Its edge
+is counted on {count} trainings that train ({fewer} of them by ln V), below number 420 of [the corpus](own_corpus.csv).
+With a confidence of 0.9, at most 5 % of trainings drawn like them are stopped. Judged on the cases from 420 on, which
+chose no limit:
 
 {bound}
 
-*Nothing said* are cases that are not like those counted. {beside}
+*Nothing said*: the case is not like those counted. *Half by*: half of what is found is found by this update. By
+warm-up, optimiser and embedding: [log_stop.csv](log_stop.csv). {beside}
 
-Of a log nothing is said, and the answer says why, where
+Nothing is said, and the answer says why, of a log
 
-- it has neither a level nor a number of classes,
-- it counts epochs or entries, or has no two entries in the twenty updates before a look: a mean over a hundred updates
-  lies higher than the last twenty of them,
-- its rate rises for more than 200 updates,
-- ln V is the level, and the first loss is not logged by update 10, or is not between 0.8 and 1.5 of ln V: weights that
-  were trained before, or scores that are too large at the start.
+- that has neither a level nor a number of classes;
+- that counts epochs or entries, or has no two entries in the twenty updates before a look;
+- whose rate rises for more than 200 updates;
+- with ln V as its level, whose first loss is not logged by update 10, or not between 0.8 and 1.5 of ln V.
 
-That leaves trainings that are unlike ours in other ways, wider models and other data, of which nothing is promised. The
-400 curves that SureStop publishes are LoRA fine-tunes of one model that all train, from 2.4 of ln V = 11.9 to 2.2: of
-trained weights, so that nothing is said of them. `python -m studies.own log` writes this page.
+The 400 curves that SureStop publishes are LoRA fine-tunes that begin at 2.4 of ln V = 11.9. Nothing is said of them.
 
 ## Public logs
 
-{logs} public logs, each with what is right, written down from its numbers and its thread before the program read it.
-The limits were chosen on the corpus below 420 and on `build`. `held` was judged once ({held}) and
-was then chosen on too. `fresh` was judged once ({fresh}).
-`last` was judged once ({last}); three of it are in no form
-that is read, and left out. The table is of today's program: some forms are read since then, evaluation is told from
-training, and what a hostile reader showed is mended. So no part is blind any more. [Every curve](log_public.csv) stands
-beside this page, of a long one every k-th entry.
-
 {public}
+
+The limits were chosen on the corpus below 420 and on `build`, later on `held` too. Since the blind judgements more
+forms are read: no part is blind any more. A flat loss between {low} and {high} of ln V counts as the level.
+
+- Each log with its source, what is right and what is said: [log_words.csv](log_words.csv).
+- The curves, of a long one every k-th entry: [log_public.csv](log_public.csv).
 """
-HELD_OUT_ONCE = "39 of 50 right, by commit 95c30c50"
-FRESH_ONCE = "26 of 30 right, four not read, one of the 26 placed firmly where it is not, by commit 97d06e7d"
-LAST_ONCE = '36 of 46 right, four not read, five "not enough", one placed firmly where it is not, by commit 6544a582'
+HELD_OUT_ONCE = "39 of 50 (commit 95c30c50)"
+FRESH_ONCE = "26 of 30, four not read, one firmly wrong (97d06e7d)"
+LAST_ONCE = '36 of 46, four not read, five "not enough", one firmly wrong (6544a582)'
 """What a part came to when nothing had been chosen on it, by the whole logs."""
 
 
-def page(logs: Sequence[PublicLog], bound: Sequence[str], beside: str) -> str:
-    """docs/log.md. `bound`: the table's lines; `beside`: what stands under it."""
-    return PAGE.format(
-        low=TEXT[0], high=TEXT[1], count=bands()["level"].count, fewer=bands()["uniform"].count, bound="\n".join(bound),
-        beside=beside, logs=len(logs),
-        held=HELD_OUT_ONCE, fresh=FRESH_ONCE, last=LAST_ONCE, public="\n".join(table(logs)),
+def texts(logs: Sequence[PublicLog], bound: Sequence[Sequence[str]], beside: str) -> dict[str, str]:
+    """{name of a file in docs/evidence/: what it holds}. `bound`: the rows of stop.HEADS; `beside`: what stands under
+    them."""
+    known = bound[0]
+    page = PAGE.format(
+        low=TEXT[0], high=TEXT[1], count=bands()["level"].count, fewer=bands()["uniform"].count,
+        bound="\n".join(table_lines(HEADS, bound[:2])), beside=beside, logs=len(logs), public="\n".join(counts(logs)),
+        stopped=known[2].partition(" (")[0], found=known[3],
     )  # fmt: skip
+    return {
+        "log.md": page,
+        "log_stop.csv": csv_text(HEADS, bound),
+        "log_words.csv": csv_text(("log", "source", "part", "right", "says"), words(logs)),
+    }

@@ -1,6 +1,6 @@
 """The bound of `stabkit log --stop`: counted on the cases below 420, judged on the others.
 
-    python -m studies.own log [--check]     stabkit/results/stop.json, docs/log.md
+    python -m studies.own log [--check]     stabkit/results/stop.json, docs/evidence/log.md
 
 Regressions have no level and are left out; a case that lost a number lies above every band from there on. All are
 judged by the package's own rule, those that it says nothing of are counted apart.
@@ -120,7 +120,7 @@ def beside(rows: Sequence[CorpusRow], alpha: float = 0.05) -> str:
     logs = (TrainingLog(name="", form="", column="loss", unit="update", loss=own) for own in curves)
     wrong = sum(judged_log(own).word == "diverged" for own in logs)
     return (
-        f"Cases that ended neither well nor badly are in no column: of {len(left)} it stops {' and '.join(ends)}. A "
+        f"Cases that ended neither well nor badly are in no column. Of {len(left)} it stops {' and '.join(ends)}. A "
         f"log whose word is *diverged* ends with 7 too, at any update: of {len(good)} that train {wrong} had it."
     )
 
@@ -133,7 +133,12 @@ def _trains(row: CorpusRow) -> bool:
     return row.clear and not row.fails
 
 
-def table(rows: Sequence[CorpusRow], alpha: float = 0.05) -> list[str]:
+HEADS = (
+    "trainings", "level", "stopped of what trains", "found of what fails", "nothing said", "half by", "updates saved",
+)  # fmt: skip
+
+
+def table(rows: Sequence[CorpusRow], alpha: float = 0.05) -> list[tuple[str, ...]]:
     """By group: good ones stopped with its interval, bad ones found, the share of their updates saved."""
     groups: dict[str, Callable[[CorpusRow], bool]] = {
         "all": lambda row: True,
@@ -144,16 +149,7 @@ def table(rows: Sequence[CorpusRow], alpha: float = 0.05) -> list[str]:
         "tied": lambda row: row.case.shape.tied,
         "not tied": lambda row: not row.case.shape.tied,
     }
-    heads = (
-        "trainings",
-        "level",
-        "stopped of what trains",
-        "found of what fails",
-        "nothing said",
-        "half by",
-        "updates saved",
-    )
-    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    lines = list[tuple[str, ...]]()
     for name, inside in groups.items():
         for key, which in KEYS.items():
             ends = [(row, at(row, key, alpha)) for row in usable(rows) if row.case.judge and row.clear and inside(row)]
@@ -172,7 +168,7 @@ def table(rows: Sequence[CorpusRow], alpha: float = 0.05) -> list[str]:
                 f"{np.median(right):.0f}" if right else "–",
                 f"{100 * saved / max(updates, 1):.0f} %",
             )
-            lines.append(f"| {' | '.join(cells)} |")
+            lines.append(cells)
     return lines
 
 

@@ -1,4 +1,4 @@
-"""What a step costs, as `benchmarks/step_cost.py` measured it: docs/step_cost.csv, beside the rows."""
+"""What a step costs, as `benchmarks/step_cost.py` measured it: docs/evidence/step_cost.csv, beside the rows."""
 
 from __future__ import annotations
 

@@ -1,21 +1,22 @@
-"""The page of the methods of 2026 under both optimisers, docs/2026.md, and its content as values."""
+"""The page of recent methods under both optimisers, docs/evidence/2026.md, its tables beside it, and its content as
+values."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from stabkit import methods
+from stabkit.claims.evidence import MARGIN
 from stabkit.methods.blocks import BLOCKS
 from stabkit.methods.count import parameters
-from stabkit.methods.recent import OUT
 from stabkit.spec import ModelConfig
 from stabkit.storage.folder import write_file
-from stabkit.words import short
-from studies.markdown import table_lines
-from studies.numbers import with_interval
+from stabkit.words import several
+from studies.markdown import csv_text, table_lines
+from studies.numbers import with_interval, with_sign
 from studies.recent import design, sentences
 from studies.recent.costs import FILE, StepCost, costs
 from studies.recent.table import RecentCell, RecentTable
@@ -26,21 +27,11 @@ from studies.study import Study
 MODEL = ModelConfig(encoder_layers=0, decoder_layers=50, **BLOCKS["llama"])
 VOCAB = 2000
 SUFFIX = ".md"
-SIGNS = {"stuck": "■ ", "diverged": "✕ "}
-"""Of what became of a method at the rate that all searches begin at."""
-CLAIMS = (
-    "Sixteen claims of these papers were judged on these rows. Their code, `studies/recent/claims.py`, and the table "
-    "of verdicts stand at commit `d3c19747a09c`."
-)
-
-
-class RecentRows(NamedTuple):
-    """A table of the page: what it says, its heads, and (method, cells) a row."""
-
-    caption: str
-    heads: tuple[str, ...]
-    rows: list[tuple[str, list[str]]]
-    of: str = "method"
+LOSSES = ("method", "optimiser", "layers", "loss", "rate", "at the first rate", "three seeds", "less Pre-LN's")
+"""Of 2026_losses.csv, a row a method, optimiser and depth; the first rate is that at which all searches begin."""
+COSTS = ("kind", "name", "time of a step", "second implementation", "trained numbers", "of Pre-LN's")
+"""Of 2026_costs.csv: the time at 18 layers over Pre-LN's or Adam's, and of the path in Python, or of torch's own
+update, over ours; trained numbers at 50 layers."""
 
 
 def of(study: Study) -> RecentTable:
@@ -48,87 +39,43 @@ def of(study: Study) -> RecentTable:
     return RecentTable(study.rows, (*design.KEYS, *design.STARTS))
 
 
-def cell_words(cell: RecentCell) -> str:
-    """`5.02 at 4e-3`; `not yet` while the search goes on; `none has a loss` where every rate tried diverged."""
-    if not cell.searched:
-        return "not yet"
-    found = f"{short(cell.best.loss, 3)} at {written(cell.best.rate)}" if cell.best else "none has a loss"
-    return f"{SIGNS.get(cell.first or '', '')}{found}"
+def losses(table: RecentTable) -> Iterator[tuple[object, ...]]:
+    """The rows of 2026_losses.csv."""
+    for cell in table.cells:
+        best = (f"{cell.best.loss:.3g}", written(cell.best.rate)) if cell.best else ("–", "–")
+        seeds = with_interval(cell.loss, 3) if cell.loss else "–"
+        yield (cell.label, NAMES[cell.optimizer], cell.depth, *best, cell.first or "–", seeds, _less(cell))
 
 
-def tables(table: RecentTable, costs: Sequence[StepCost]) -> list[RecentRows]:
-    """Losses and rates of the search first; then what the seeds that chose nothing lose; sizes and costs."""
-    cells = {(cell.optimizer, cell.depth, cell.variant): cell for cell in table.cells}
-    labels = {cell.variant: cell.label for cell in table.cells}
-
-    def rows_of(caption: str, depths: Sequence[int], say: Any) -> RecentRows:
-        heads = [(optimizer, depth) for optimizer in design.OPTIMIZERS for depth in depths]
-        rows = [
-            (labels[name], [say(cells[(*head, name)]) if (*head, name) in cells else "–" for head in heads])
-            for name in table.variants
-            if name in labels
-        ]
-        return RecentRows(caption, tuple(f"{NAMES[optimizer]}, {depth} layers" for optimizer, depth in heads), rows)
-
-    return [
-        rows_of(
-            f"The lowest validation loss after {design.UPDATES} updates and the rate that it is at, of rates a factor "
-            f"2 apart, by search with one seed; ■: stuck, ✕: diverged at {written(design.FIRST)}, the first that is "
-            "tried; –: no such runs",
-            table.depths,
-            cell_words,
-        ),
-        rows_of(
-            "Validation loss at that rate over three seeds that have chosen nothing, in brackets 95 %; then, seed by "
-            "seed, less Pre-LN’s at its own best rate",
-            design.SEEDED,
-            _seeds,
-        ),
-        RecentRows(
-            "Trained numbers at 50 layers, over Pre-LN’s: what a wiring trains is a large part of so narrow a model; "
-            "the time of a step at 18 layers over Pre-LN’s, and of its second implementation, the path in Python, "
-            "over it",
-            ("trained numbers", "of Pre-LN’s", "time of a step", "in Python"),
-            sizes(table, {cost.name: cost for cost in costs if cost.kind == "method"}),
-        ),
-        *([_optimizers(costs)] if costs else []),
-    ]
+def _less(cell: RecentCell | None) -> str:
+    return with_interval(cell.less, signed=True) if cell and cell.less else "–"
 
 
-def _optimizers(costs: Sequence[StepCost]) -> RecentRows:
-    return RecentRows(
-        "The time of a step of Pre-LN at 18 layers over Adam’s, by optimiser, and of torch’s own update over ours",
-        ("time of a step", "torch’s update"),
-        [(cost.name, _cost(cost)) for cost in costs if cost.kind == "optimizer"],
-        of="optimiser",
-    )
-
-
-def _cost(cost: StepCost | None) -> list[str]:
-    return ["–", "–"] if cost is None else [with_interval(cost.ratio, 3), with_interval(cost.second)]
-
-
-def sizes(table: RecentTable, cost: Mapping[str, StepCost]) -> list[tuple[str, list[str]]]:
-    """Of every method at 50 layers of the study's model; a step's time does not depend on where mHC starts."""
-    rows = []
+def sizes(table: RecentTable, every: Sequence[StepCost]) -> Iterator[tuple[object, ...]]:
+    """The rows of 2026_costs.csv; a step's time does not depend on where mHC starts."""
+    plain = parameters(methods.build("pre-ln", {}), MODEL, VOCAB)
+    known = {cost.name: cost for cost in every if cost.kind == "method"}
     for name in dict.fromkeys(cell.variant for cell in table.cells):
         key, options = methods.parse(name)
-        count, plain = (parameters(methods.build(*of), MODEL, VOCAB) for of in ((key, options), ("pre-ln", {})))
-        rows.append((methods.label(key, options), [f"{count:,}", f"{count / plain:.3f}", *_cost(cost.get(key))]))
-    return rows
+        count = parameters(methods.build(key, options), MODEL, VOCAB)
+        yield ("method", methods.label(key, options), *_cost(known.get(key)), count, f"{count / plain:.3f}")
+    yield from (("optimizer", cost.name, *_cost(cost), "", "") for cost in every if cost.kind == "optimizer")
 
 
-def _seeds(cell: RecentCell) -> str:
-    if cell.loss is None:
-        return "–"
-    less = f"; {with_interval(cell.less, signed=True)}" if cell.less else ""
-    return f"{with_interval(cell.loss, 3)}{less}"
+def _cost(cost: StepCost | None) -> tuple[str, str]:
+    return ("–", "–") if cost is None else (with_interval(cost.ratio, 3), with_interval(cost.second))
 
 
 def write(study: Study, path: Path, _: str) -> dict[str, Any]:
-    """Write the page, which is the same wherever the text lies; returns its content, for `--json` and the terminal."""
-    table = of(study)
-    write_file(path, markdown(study, table, costs(study.path.with_name(FILE))).encode())
+    """Write the page, which is the same wherever the text lies, and its tables; returns its content, for `--json` and
+    the terminal."""
+    table, every = of(study), costs(study.path.with_name(FILE))
+    write_file(path, markdown(study, table, every).encode())
+    for name, text in (
+        ("losses", csv_text(LOSSES, [*losses(table)])),
+        ("costs", csv_text(COSTS, [*sizes(table, every)])),
+    ):
+        write_file(path.with_name(f"2026_{name}.csv"), text.encode())
     return {
         "answer": sentences.answer(table),
         "sentences": sentences.paragraphs(table),
@@ -148,29 +95,77 @@ def _json(cell: RecentCell) -> dict[str, Any]:
     return {**asdict(cell), **numbers, "label": cell.label}
 
 
-def markdown(study: Study, table: RecentTable, cost: Sequence[StepCost]) -> str:
+def markdown(study: Study, table: RecentTable, every: Sequence[StepCost]) -> str:
     """The page."""
     lines = [
-        f"# {study.design.title}",
-        "",
-        f"Written by `python3 dev.py evidence recent` from its {len(study.rows)} rows, [2026.csv](2026.csv); no number "
-        "here is typed by hand. The commands of its runs stand in `studies/recent/design.py`.",
+        "# Do recent methods keep their order under Muon?",
         "",
         sentences.answer(table),
+        f"{len(study.rows)} models were trained, 64 wide, with llama's block, for {design.UPDATES} updates without "
+        "warm-up. What is ahead after so few updates need not be ahead in the end. `python3 dev.py evidence recent` "
+        "writes this page.",
     ]
     if study.missing:
         lines += ["", f"**Not whole yet**: {len(study.missing)} runs are next, and more may follow."]
     lines += [f"\n{text}" for text in sentences.paragraphs(table)]
+    lines += ["", *table_lines(("layers", "rank correlation", *_under("lowest loss under")), [*_depths(table)])]
     lines += [
         "",
-        f"{study.design.scaled} Every method has the same base initialisation, batches and seeds. The rate is searched "
-        f"outward from {written(design.FIRST)} with one seed; the others follow at the rate that it found. Weights of "
-        "linear maps decay by 0.1 times the rate; Muon’s momentum is 0.95, and what is no such map is AdamW’s at the "
-        "same rate.",
+        "The rate of every method is searched by factors of 2 with one seed. The lowest loss is that of all methods "
+        f"within {MARGIN:g} nats. At 6 layers most methods lie closer than another draw of the text moves them.",
+        "",
+        "## Which have a lower loss than Pre-LN?",
+        "",
+        f"Three further seeds, at 50 layers, each method at its own best rate. The table has those that are shown to "
+        f"lie {MARGIN:g} nats or more below Pre-LN under one optimiser (95 %).",
+        "",
+        *table_lines(("method", *_under("less Pre-LN's,")), [*_shown(table)]),
+        "",
+        "Under Muon Depth-μP and CompleteP are not defined. Most of Depth-μP's lead goes when the rate of the "
+        "embedding is searched too ([results.md](results.md#recent-methods)).",
+        "",
+        "## What they cost",
+        "",
+        *_dearest(every),
+        "",
+        "Every method, optimiser and depth: [2026_losses.csv](2026_losses.csv). Times and sizes: "
+        "[2026_costs.csv](2026_costs.csv). Every run: [2026.csv](2026.csv).",
     ]
-    for shown in tables(table, cost):
-        lines += ["", f"{shown.caption}.", ""]
-        lines += table_lines((shown.of, *shown.heads), [(label, *texts) for label, texts in shown.rows])
-    lines += ["", "## What the papers say of their own methods", "", CLAIMS, "", "## Not here yet", ""]
-    lines += [f"- {one.label}: `{one.formula}`. It needs {one.needs} ({one.source})." for one in OUT.values()]
     return "\n".join(lines) + "\n"
+
+
+def _under(text: str) -> list[str]:
+    return [f"{text} {NAMES[optimizer]}" for optimizer in design.OPTIMIZERS]
+
+
+def _depths(table: RecentTable) -> Iterator[tuple[object, ...]]:
+    for depth in table.depths:
+        found = table.correlation(depth)
+        told = f"{with_sign(found[0])} ({found[1]} methods)" if found else "–"
+        best = [[cell.label for cell in sentences.lowest(table.of(o, depth))] for o in design.OPTIMIZERS]
+        yield (depth, told, *(several(names, len(table.variants)) if names else "–" for names in best))
+
+
+def _shown(table: RecentTable, depth: int = 50) -> Iterator[tuple[object, ...]]:
+    cells = {(cell.optimizer, cell.variant): cell for cell in table.cells if cell.depth == depth}
+    for name in table.variants:
+        own = [cells.get((optimizer, name)) for optimizer in design.OPTIMIZERS]
+        if any(cell and cell.less and cell.less.high <= -MARGIN for cell in own):
+            yield (methods.label(*methods.parse(name)), *map(_less, own))
+
+
+def _dearest(every: Sequence[StepCost]) -> Iterator[str]:
+    """The time of a step of the dearest method, and of Muon."""
+    own = [cost for cost in every if cost.kind == "method"]
+    if not own:
+        yield "Not measured."
+        return
+    most = max(own, key=lambda cost: cost.ratio.value)
+    twice = sum(cost.ratio.value >= 2 for cost in own)
+    yield (
+        f"At 18 layers a step of {methods.label(most.name, {})} takes {with_interval(most.ratio, 3)} times a step of "
+        f"Pre-LN, the most of {len(own)} methods. {twice} of them take twice or more."
+    )
+    for cost in every:
+        if cost.name == "muon":
+            yield f"A step of Muon takes {with_interval(cost.ratio, 3)} times a step of Adam."

@@ -373,7 +373,7 @@ ZOO = {
     **dict.fromkeys("nanochat attention_residuals mhc u_net".split(), "torch"),
     **dict.fromkeys(("hyper_connections", "hyper_connections_mhc"), "hyper_connections"),
 }
-"""What each needs of those in docs/library_models.md."""
+"""What each needs of those in docs/evidence/library_models.md."""
 
 
 def missing(name: str) -> str:

@@ -181,7 +181,7 @@ def test_a_method_that_the_fit_has_not_seen_is_named() -> None:
 
 
 def test_the_worth_of_a_forecast_for_an_unseen_method_is_that_of_the_study() -> None:
-    page = Path("docs/forecast.md").read_text(encoding="utf-8")
+    page = Path("docs/evidence/forecast.md").read_text(encoding="utf-8")
     for name, auc in model.UNSEEN.values():
         (row,) = re.findall(rf"\| every method unseen in turn, {name} \|[^|]*\| ([\d.]+)/", page)
         assert float(row) == auc, name

@@ -1,6 +1,5 @@
 """The rule, at its edges."""
 
-import csv
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +10,7 @@ from stabkit.results.outcome import FELL_BELOW, VANISHED, judge, perplexity
 from stabkit.results.records import Table
 from stabkit.wording.legend import detail
 from stabkit.words import scientific
+from studies.markdown import csv_rows
 
 U = 6.0
 
@@ -114,7 +114,7 @@ def test_the_chain_is_read_at_its_steps():
 
 
 def test_what_the_limit_was_worth_is_what_the_stored_runs_say():
-    rows = list(csv.DictReader((Path(__file__).parents[2] / "docs" / "blind.csv").read_text().splitlines()))
+    rows = csv_rows(Path(__file__).parents[2] / "docs" / "evidence" / "blind.csv")
     for word, seen in FELL_BELOW.items():
         own = [float(row["lowest_ratio"]) for row in rows if row["one"] == row["two"] == word]
         assert (sum(ratio < VANISHED for ratio in own), len(own)) == seen

@@ -140,7 +140,7 @@ def _plain(evaluation):
 
 @pytest.fixture(scope="module")
 def committed():
-    return Evaluation(from_csv(Path(__file__).parents[2] / "docs" / "forecast.csv"))
+    return Evaluation(from_csv(Path(__file__).parents[2] / "docs" / "evidence" / "forecast.csv"))
 
 
 @pytest.mark.slow
@@ -203,8 +203,8 @@ def test_a_file_that_is_none_is_refused_with_its_line(damage, said, tmp_path):
 
 @pytest.mark.slow
 def test_the_coefficients_of_the_package_are_those_of_the_committed_rows():
-    """Refitted from docs/forecast.csv and, joined, the rows beside it: the same to eight digits."""
-    docs = Path(__file__).parents[2] / "docs"
+    """Refitted from docs/evidence/forecast.csv and, joined, the rows beside it: the same to eight digits."""
+    docs = Path(__file__).parents[2] / "docs" / "evidence"
     again = document(Evaluation(from_csv(docs / "forecast.csv")).fitted_rows, rows_beside(docs))
     kept = json.loads(model.FILE.read_text())
     for name in ("corpus", "runs", "links", "optimizers", "blocks", "abstains", "methods"):

@@ -30,7 +30,7 @@ from studies.own.design import Case
 from studies.own.models import BASE, Model
 from studies.own.steppers import optimizers
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[2] / "docs" / "evidence"
 
 
 def test_forty_recipes_have_every_scheme_and_each_value_about_equally_often() -> None:
@@ -239,7 +239,7 @@ def test_what_is_said_of_copies_is_what_the_committed_rows_give() -> None:
         assert f"of {told[-1]} models of width {width} its word" in anatomy.wide(facts)  # type: ignore[arg-type]
         assert not anatomy.wide(facts[:1])  # type: ignore[arg-type]
         for file in ("README.md", "SKILL.md"):
-            text = " ".join((DOCS.parent / file).read_text(encoding="utf-8").split())
+            text = " ".join((DOCS.parents[1] / file).read_text(encoding="utf-8").split())
             named = (kept.right,) if file == "README.md" else (kept.right, root.right)
             assert all(f"{n} of {len(found)}" in text for n in named), file
 

@@ -25,7 +25,7 @@ from studies.markdown import table_lines
 from studies.rows import StudyRow, from_csv, to_csv
 from tests.studies.study_rows import corpus, measured, row
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[2] / "docs" / "evidence"
 ROWS = DOCS / "later.csv"
 
 

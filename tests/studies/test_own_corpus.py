@@ -28,7 +28,7 @@ from studies.own.models import ACTIVATIONS, INITS, PATCH, SCHEMES, Model, Shape
 from studies.own.steppers import Lion, optimizers
 from studies.own.training import label
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[2] / "docs" / "evidence"
 ROWS = list(corpus.read(DOCS / "own_corpus.csv").values())
 NUMBERS = {row.case.number for row in ROWS}
 PLAIN = Shape(
@@ -134,8 +134,8 @@ def test_the_fit_looks_at_no_row_of_the_judging_part():
 
 @pytest.mark.slow
 def test_the_page_is_that_of_the_rows():
-    text = page.page(ROWS, cured.read(DOCS / "own_cures.csv"))
-    assert text == (DOCS / "verdict.md").read_text()
+    texts = page.texts(ROWS, cured.read(DOCS / "own_cures.csv"))
+    assert texts == {name: (DOCS / name).read_text() for name in texts}
 
 
 def test_a_row_has_the_word_of_the_command_where_a_link_fails():

@@ -13,7 +13,7 @@ from stabkit.results import stop
 from studies.own import corpus, public
 from studies.own import stop as study
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[2] / "docs" / "evidence"
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +27,8 @@ def test_the_packages_numbers_are_counted_on_the_corpus(rows) -> None:
 
 def test_the_page_is_what_the_rows_and_the_logs_give(rows) -> None:
     logs = public.read()
-    assert public.page(logs, study.table(rows), study.beside(rows)) == (DOCS / "log.md").read_text(encoding="utf-8")
+    texts = public.texts(logs, study.table(rows), study.beside(rows))
+    assert texts == {name: (DOCS / name).read_text(encoding="utf-8") for name in texts}
     fresh = [log for log in logs if log.part == "fresh"]
     assert len(fresh) >= 20 and not [log.name for log in logs if log.part == "fresh" and log.is_confidently_wrong]
 

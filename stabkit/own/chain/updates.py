@@ -19,9 +19,9 @@ from stabkit.errors import UsageError
 
 MUON = (
     "Muon's step size does not depend on the gradient: the gradient ratio predicts less than under AdamW "
-    "(docs/verdict.md)"
+    "(docs/evidence/verdict.md)"
 )
-"""What the forecast is worth under it stands in docs/verdict.md, held out by optimiser."""
+"""What the forecast is worth under it stands in docs/evidence/verdict.md, held out by optimiser."""
 WAITING = 16
 """Steps of one optimiser without an update ended, after which that is said."""
 

@@ -103,8 +103,8 @@ def settings(depth: int, hidden: int, warmup: int) -> dict[str, float]:
 
 WARMUP = "warm-up"
 UNSEEN = {"adam": ("Adam", 0.94), "adamw": ("AdamW", 0.82), "muon": ("Muon", 0.82)}
-"""{optimiser: its name, and the area under the curve of forecasts of methods by fits without them}; docs/forecast.md,
-from which a test reads them."""
+"""{optimiser: its name, and the area under the curve of forecasts of methods by fits without them}; from
+docs/evidence/forecast.md, as a test compares."""
 """The key of this axis in the file of coefficients and in JSON."""
 AXES = tuple(settings(1, 1, 0))
 

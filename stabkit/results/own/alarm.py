@@ -4,12 +4,12 @@
     step      one update moved a sub-layer's weights by more than their own norm: the rate
     stream    an entry of it is within a factor of ten of the largest number of its type
     gradient  the lowest layer receives less than 10⁻² of the top layer's gradient, or more than 10², three readings
-              in a row: below it few of stabkit's own runs came back (docs/outcome.md)
+              in a row: below it few of stabkit's own runs came back (docs/evidence/outcome.md)
     loss      three times the first one
     level     after LATE updates, two readings in a row, the logits hardly depend on the input: what is left is how
               often each answer comes, the level that a loss is stuck at
     logits    an attention logit is beyond LOGIT, and GROWN times what it was when the watch began (Wortsman et al.
-              2309.14322: worse from 10³ on at 10 M parameters, diverged from 10⁴; docs/ladder.md)
+              2309.14322: worse from 10³ on at 10 M parameters, diverged from 10⁴; docs/evidence/ladder.md)
     jump      ‖Δθ‖ of a sub-layer is more than JUMP times its own median of the readings before: reports from the
               field have it before a spike of the loss
     start     the first loss costs much more than a uniform guess, or is several times what the scores cost (`guess.py`)
@@ -22,9 +22,8 @@
     still     tensors that have a gradient and do not move
 
 Each is told once, and again of tensors that it was not told of. The limits were chosen on one part of the corpus of
-users' models, and are judged on the other
-(docs/verdict.md); that a stream grows three-fold between two readings was warned of before, and was as often wrong as
-right.
+users' models, and are judged on the other (docs/evidence/verdict.md); that a stream grows three-fold between two
+readings was warned of before, and was as often wrong as right.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ LOGIT, GROWN = 1_000.0, 3.0
 trained models, whose logits were large before, and was chosen on no runs."""
 LOGIT_RECALL = 6, 8, 0, 14, 250
 """Of trainings of 2,000 updates without QK-norm at too high a rate so many of so many were warned of, and of those that
-ended well so many of so many, by this update (docs/ladder.md, from whose rows a test counts them)."""
+ended well so many of so many, by this update (docs/evidence/ladder.md, from whose rows a test counts them)."""
 JUMP, BEFORE = 20.0, 5
 """Times the median of so many readings."""
 SMALL, SMALL_READINGS = 1e-6, 8
@@ -75,13 +74,13 @@ HELPED: dict[str, tuple[str, int, int]] = {
     "outlook": ("rate/10", 8, 26),
 }
 """{link: (the change to try first, of how many failing models with that warning it was seen to make trains, of how many
-it was tried on)}, by docs/own_corpus.csv and docs/own_cures.csv, from which a test counts them. No change is advised of
-the other links, of which three models at most have rows; nor before the first update, which no rate has moved."""
+it was tried on)}, by own_corpus.csv and own_cures.csv of docs/evidence/, where a test counts them. No change is advised
+of the other links, of which three models at most have rows; nor before the first update, which no rate has moved."""
 OF_ALL = ("step", "outlook")
 """Links whose counts are of all failing models: too few had that warning, or none, as it came after their training."""
 ALARM_RECALL = 106, 118, 34
 """So many of so many trainings of the judging part that failed were warned of before the end, half of them by this
-update (docs/verdict.md, from which a test reads them)."""
+update (docs/evidence/verdict.md, from which a test reads them)."""
 IN_A_ROW = 3
 """Readings of the gradient beyond its limit."""
 LOSS_TIMES = 3.0

@@ -37,7 +37,7 @@ REPORTED_LINKS = {
 FOLD = 2.0
 """The factor from which on a change of a number is reported."""
 DROP = 0.1
-"""Of a probability: a tenth of a word's width in calibration (docs/verdict.md) is not a regression."""
+"""Of a probability: a tenth of a word's width in calibration (docs/evidence/verdict.md) is not a regression."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -21,7 +21,7 @@ PROBE_VERSION = 2
 
 COPIED = {256: (26, 24, 16, 31), 512: (10, 14, 5, 16)}
 """{a width: of models of it those for which the word of a copy of width 64 came true, at the same rate and at √(d/64)
-times it; those for which that of --quick at the width itself did; of so many with a clear outcome} (docs/ladder.md)."""
+times it; those for which that of --quick at its own width did; of so many with a clear outcome}: evidence/ladder.md."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
