@@ -133,7 +133,7 @@ def _nothing(ctx: Any) -> None:
 
 ROOT = "\n\n".join(
     (
-        "Start here:  stabkit sweep  (two minutes: which methods train at 6, 18, 50 and 100 layers)",
+        "Start here:  stabkit sweep  (half a minute: which methods train at 6, 18, 50 and 100 layers)",
         "Your own model:  stabkit probe package.module:function --depths 6,12,24",
         "Environment variables also set options (STABKIT_SWEEP_SEEDS=0..2). Training commands have --config FILE.",
     )

@@ -252,7 +252,7 @@ class Board:
         runs = self.runs.setdefault(place, [])
         runs.append(ending)
         ((cell,),) = (row.cells for row in matrix(runs).rows)
-        self.texts[place] = f"{legend.word_of(cell)} {legend.probability(cell)}".rstrip()
+        self.texts[place] = MEASURED if all(map(_open, runs)) else f"{legend.word_of(cell)} {legend.probability(cell)}".rstrip()
 
     def __rich_console__(self, screen: Any, options: Any) -> Iterator[RenderableType]:
         """Nothing where the terminal is too low for it."""
@@ -277,11 +277,19 @@ def _loss(event: Event) -> str:
     return loss if isinstance(loss, str) else f"{loss:.3f}"
 
 
+MEASURED = "measured"
+"""Of a run that is too short for a verdict and has no forecast: its measurements are what was asked for."""
+
+
+def _open(run: Run) -> bool:
+    return run.outcome.word == "early" and (run.forecast is None or run.forecast.p_trains is None)
+
+
 def _ended(spec: RunSpec, run: Run) -> str:
     """`trains (ended at step 90 of 250)  41 s, 164 ms a step`, `forecast: probably trains 0.87  4 s`: what became of a
     run, or its forecast, and how long it took; an update's time where its start weighs less."""
     steps, forecast = run.outcome.steps, run.forecast
-    said: str = displayed(run.outcome.word)
+    said: str = MEASURED if _open(run) else displayed(run.outcome.word)
     if run.outcome.word == "early" and forecast is not None and forecast.p_trains is not None:
         said = f"forecast: {forecast.word} {legend.sure(forecast.p_trains)}"
     said += f" (ended at step {steps} of {spec.train.steps})" * (steps < spec.train.steps)

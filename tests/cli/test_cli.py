@@ -49,7 +49,7 @@ def test_the_same_command_again_trains_nothing_and_says_so(out):
 def test_a_wider_grid_trains_only_what_is_missing(out):
     wider = stabkit("sweep", *TINY, "--models", "deepnorm", "--seeds", "0,1", "--out", out)
     assert "reused 1, new 1, 3 other runs in the directory are not part of this grid" in wider.stderr
-    assert "[1/1] DeepNorm 2L-2L seed 1  undecided" in wider.stderr
+    assert "[1/1] DeepNorm 2L-2L seed 1  measured" in wider.stderr
 
 
 def test_a_damaged_run_is_put_aside_and_trained_again(out):
