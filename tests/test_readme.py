@@ -28,7 +28,11 @@ COMMANDS = sorted(
         for command in [*re.findall(r"`stabkit ([a-z][^`\n]*)`", text), *re.findall(r"^\$ stabkit (.*)$", text, re.M)]
     }
 )
-PROSE = re.sub(r"```.*?```|^\|.*?$|!\[.*?\]\(.*?\)|\]\([^)]*\)", "", README, flags=re.S | re.M)
+BADGES = README.splitlines()[2]
+"""The one line with addresses of the repository."""
+ADDRESSES = re.findall(r"\((https://[^)]*OWNER[^)]*)\)", BADGES)
+PROSE = re.sub(r"```.*?```|^\|.*?$|!\[.*?\]\(.*?\)|\]\([^)]*\)", "", README.replace(BADGES, ""), flags=re.S | re.M)
+OUTSIDE = r"https://(arxiv\.org/abs|img\.shields\.io/pypi|pypi\.org|colab\.research\.google\.com/assets)/"
 
 
 def test_the_readme_is_one_screen_and_a_bit() -> None:
@@ -51,7 +55,16 @@ def test_what_a_verdict_is_worth_is_what_its_page_counts() -> None:
 
 def test_what_the_readme_leads_to_is_there() -> None:
     for link in re.findall(r"\]\(([^)#]+)[^)]*\)", README):
-        assert link.startswith("https://arxiv.org/abs/") or (ROOT / link).exists(), link
+        assert link in ADDRESSES or re.match(OUTSIDE, link) or (ROOT / link).exists(), link
+
+
+def test_the_address_of_the_repository_stands_in_one_line_and_leads_to_what_is_there() -> None:
+    place = r"https://(?:github\.com|colab\.research\.google\.com/github)/OWNER/stabkit/"
+    paths = [re.sub(place, "", address) for address in ADDRESSES]
+    assert README.count("OWNER") == len(paths) + 1, "and in the line that says what it is"
+    for path in paths:
+        file = path.removesuffix("/badge.svg").replace("actions/", ".github/").removeprefix("blob/main/")
+        assert (ROOT / file).is_file(), path
 
 
 def executed(block, **names):

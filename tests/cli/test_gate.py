@@ -272,5 +272,11 @@ def test_the_page_says_how_often_another_draw_is_an_alarm() -> None:
 
 
 def test_the_page_uses_the_action_with_inputs_that_it_has() -> None:
-    ((used,),) = (yaml.safe_load(text) for text in re.findall(r"```yaml\n(.*?)```", PAGE, re.S))
-    assert set(used["with"]) <= set(ACTION["inputs"]) and used["uses"] == "./stabkit"
+    (workflow,) = (yaml.safe_load(text) for text in re.findall(r"```yaml\n(.*?)```", PAGE, re.S))
+    *_, used = workflow["jobs"]["depth"]["steps"]
+    required = {name for name, entry in ACTION["inputs"].items() if entry.get("required")}
+    assert required <= set(used["with"]) <= set(ACTION["inputs"])
+    assert used["uses"] == f"OWNER/stabkit@v{__version__.partition('.')[0]}"
+    given = used["with"]
+    words = [given["factory"], "--depths", given["depths"], "--seeds", given["seeds"], "--baseline", given["baseline"]]
+    assert AFTER == " ".join(("probe", *words, given["arguments"])), "the command that the page explains"
