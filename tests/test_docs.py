@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
+from benchmarks import library_models, zoo
 from stabkit.claims import CLAIMS
 from stabkit.cli.app import app
 from stabkit.methods import KEYS
 from stabkit.probes import PROBES
-from benchmarks import library_models, zoo
 from stabkit.report.cards import card
 from stabkit.running import executors
 from studies.markdown import csv_rows
