@@ -20,13 +20,14 @@ COMMANDS = (
     "sweep",
     "sweep --depths 6,18,50",
     "sweep --depths 6,18 --steps 100 --warmup 0",
-    "sweep --models pre-ln,sub-ln --depths 24 --seeds 0..2",
+    "sweep --models pre-ln,admin --depths 30 --seeds 0..2",
     "sweep --models post-ln,deepnorm --arch decoder-only --block llama --depths 6,12 --steps 100 --warmup 0",
     "sweep --optimizer sgd --steps 1 --lr 1e-5 --dtype float64 --depths 6,18,50",
     "ablate --alpha-scale 0.5,1,2 --beta-scale 1",
-    "landscape",
+    "landscape --depths 6 --models pre-ln --against post-ln",
+    "landscape --depths 12 --points 15 --steps 50",
     "paper fig4",
-    "paper fig5",
+    "paper fig3",
 )
 
 

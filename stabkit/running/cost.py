@@ -14,18 +14,17 @@ from stabkit.results.run import Run
 from stabkit.spec import Norm, RunSpec, recorded_steps, snapshot_steps, validation_steps
 from stabkit.words import duration
 
-GIGAFLOPS, OVERHEAD, LOGITS, BUILD, START = 110.0, 3.9e-5, 0.0, 5.3e-4, 0.022
+GIGAFLOPS, OVERHEAD, LOGITS, BUILD, START = 57.0, 6.2e-5, 0.0, 4.5e-4, 0.041
 """What one core does on these small matrices; seconds that a pass takes beside for each sub-layer, and for each logit;
 seconds to build a sub-layer and measure it at step 0, and to start a run. Fitted by `benchmarks/cost.py` on an AMD EPYC
-with AVX-512, by the fused kernels; the Python path, and an older processor, take two to four times as long, which
+with AVX-512 whose two virtual cores are both at work, by the fused kernels; the Python path, and an older processor, take two to four times as long, which
 `pace` learns from the first runs."""
 PYTHON = 4.5
 """Of the Python path, in what a sub-layer's pass costs beside its products: a sub-layer at 50 layers of 64-128-2."""
 ORTHOGONAL = 1.9e-6
 """10⁹ flops of an update of Muon for each number: fifteen products of 64 × 64."""
 FACTOR = 1.5
-"""Eight in ten runs of a mixed grid end within this factor of their estimate (`benchmarks/cost.py`, on runs that the
-fit has not seen): what is reported is a range."""
+"""Nine in ten commands end within this factor of their estimate (`benchmarks/times.py`): what is reported is a range."""
 
 
 def seconds(spec: RunSpec) -> float:
@@ -71,7 +70,7 @@ def parts(spec: RunSpec) -> tuple[float, ...]:
 def one_pass(spec: RunSpec) -> tuple[float, float, float]:
     """Of a forward pass over a training batch: 10⁹ flops (2 a weight and token), sub-layers, logits."""
     tokens, method = spec.train.max_tokens, methods.of(spec)
-    flops = 2e-9 * methods.parameters(spec) * tokens
+    flops = 2e-9 * methods.parameters(spec) * tokens * (2 if spec.dtype == "float64" else 1)
     sublayers = float(len(methods.sites_of(spec)))
     if method is not None:
         sublayers *= 1 + wired(method.wiring).work + (0.0 if fuses(method, spec.model.norm) else PYTHON)

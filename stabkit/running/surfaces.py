@@ -21,8 +21,9 @@ from stabkit.version import __version__
 
 TOGETHER = 64
 """Points in one forward pass on a GPU."""
-POINT = 2.0
-"""What a point costs, in forward passes over a training batch: two validation batches."""
+POINT, BESIDE = 0.3, 2.0
+"""What a point costs, in `cost.forward`: two validation batches, without what a backward pass needs; and the seconds
+that a surface or a cut takes besides: directions, stored weights, its model."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -74,7 +75,10 @@ def specs(runs: Sequence[Run], wanted: SurfaceRequest) -> list[SurfaceSpec]:
 
 def seconds(spec: RunSpec, wanted: SurfaceRequest | None, compared: int) -> float:
     """Of all surfaces around one run of a landscape of so many methods, on one core; 0 where none are drawn."""
-    return points(wanted, compared) * POINT * cost.forward(spec) if wanted is not None else 0.0
+    if wanted is None:
+        return 0.0
+    surfaces = compared * (1 + len(wanted.direction_seeds)) + (wanted.path != "none")
+    return points(wanted, compared) * POINT * cost.forward(spec) + BESIDE * surfaces
 
 
 def points(wanted: SurfaceRequest, compared: int) -> int:
