@@ -58,11 +58,6 @@ class Part:
         return f"{program} {self.command.replace('OUT', f'evidence/{name}')}"
 
 
-CASES = {
-    "424": ("4,8,16", 4),  # Post-LN
-    "475": ("8,16,32", 0),  # no norms, scaled branches
-}
-"""{case of the corpus that failed in training: (depths, its seed)}; of the judging part, which no fit has seen."""
 PARTS: dict[str, Part] = {
     "default": Part(
         page="reports/multi30k-default.html",
@@ -107,23 +102,14 @@ PARTS: dict[str, Part] = {
         command="transfer --models pre-ln,gpt2-init,depth-mup,completep --arch decoder-only --block llama "
         f"--optimizer adamw --depths 6,12,24 --lr 2.5e-4..0.25 --predict 48 {TEXT} --out OUT",
     ),
-    "mhc-starts": Part(
-        page="reports/mhc-starts.html",
-        command="sweep --models mhc,mhc:start=identity,mhc:start=static,hyper-connections,pre-ln --arch decoder-only "
-        "--block llama --depths 18,100 --optimizer adamw --steps 250 --warmup 0 --lr 2e-3 --max-tokens 256 "
-        f"--seeds 0..2 {TEXT} --out OUT",
-    ),
     "probe-gpt2": Part(
         page="reports/probe-gpt2.html",
         command="probe tests.own.library_models:gpt2 --depths 6,12,24,48 --no-fail --out OUT",
     ),
-    **{
-        f"case-{number}": Part(
-            page=f"reports/case-{number}.html",
-            command=f"probe studies.own.factories:case_{number} --depths {depths} --seeds {seed} --no-fail --out OUT",
-        )
-        for number, (depths, seed) in CASES.items()
-    },
+    "case-424": Part(  # a Post-LN model of the judging part of the corpus, which no fit has seen
+        page="reports/case-424.html",
+        command="probe studies.own.factories:case_424 --depths 4,8,16 --seeds 4 --no-fail --out OUT",
+    ),
     "watch": Part(
         page="reports/watch-rate-too-high.html",
         before=f"benchmarks/watched.py {TEXT.split()[1]} OUT",
