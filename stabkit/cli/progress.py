@@ -252,7 +252,9 @@ class Board:
         runs = self.runs.setdefault(place, [])
         runs.append(ending)
         ((cell,),) = (row.cells for row in matrix(runs).rows)
-        self.texts[place] = MEASURED if all(map(_open, runs)) else f"{legend.word_of(cell)} {legend.probability(cell)}".rstrip()
+        self.texts[place] = (
+            MEASURED if all(map(_open, runs)) else f"{legend.word_of(cell)} {legend.probability(cell)}".rstrip()
+        )
 
     def __rich_console__(self, screen: Any, options: Any) -> Iterator[RenderableType]:
         """Nothing where the terminal is too low for it."""

@@ -54,7 +54,7 @@ def _bibtex(title: str, condition: str, command: str) -> str:
     note = "; ".join(filter(None, (by, condition, command))).translate(BRACES)
     key = re.sub(r"\W+", "-", title.lower()).strip("-")[:40].strip("-")
     return (
-        f"@misc{{stabkit-{key},\n  title = {{{title.translate(BRACES)}}},\n  author = {{{{stabkit}}}},\n"
+        f"@misc{{stabkit-{key},\n  title = {{{title.translate(BRACES)}}},\n  author = {{stabkit}},\n"
         f"  year = {{{YEAR}}},\n  note = {{{note}}},\n}}"
     )
 

@@ -17,14 +17,14 @@ from stabkit.words import duration
 GIGAFLOPS, OVERHEAD, LOGITS, BUILD, START = 57.0, 6.2e-5, 0.0, 4.5e-4, 0.041
 """What one core does on these small matrices; seconds that a pass takes beside for each sub-layer, and for each logit;
 seconds to build a sub-layer and measure it at step 0, and to start a run. Fitted by `benchmarks/cost.py` on an AMD EPYC
-with AVX-512 whose two virtual cores are both at work, by the fused kernels; the Python path, and an older processor, take two to four times as long, which
-`pace` learns from the first runs."""
+with AVX-512 whose two virtual cores are both at work, by the fused kernels; the Python path, and an older processor,
+take two to four times as long, which `pace` learns from the first runs."""
 PYTHON = 4.5
 """Of the Python path, in what a sub-layer's pass costs beside its products: a sub-layer at 50 layers of 64-128-2."""
 ORTHOGONAL = 1.9e-6
 """10⁹ flops of an update of Muon for each number: fifteen products of 64 × 64."""
 FACTOR = 1.5
-"""Nine in ten commands end within this factor of their estimate (`benchmarks/times.py`): what is reported is a range."""
+"""Nine in ten commands end within this factor of what is estimated (`benchmarks/times.py`): it is said as a range."""
 
 
 def seconds(spec: RunSpec) -> float:

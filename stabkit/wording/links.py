@@ -220,7 +220,13 @@ def in_short(judged: Judged) -> str:
     seen = cure.loss is not None and cure.without is not None
     both = f" ({cure.loss:.3g}, {_number(cure.without)} without)" if seen else ""
     it, fixed = f"{who} {said}", f"; with {cure.label} it {cure.word}"
-    return fitting(f"{it}{on}{fixed}{both}.", f"{it}{fixed}{both}.", f"{it}{fixed}.", f"It {said}{fixed}.")
+    return fitting(
+        f"{it}{on}{fixed}{both}.",
+        f"{it}{fixed}{both}.",
+        f"{it}{fixed}.",
+        f"It {said}{fixed}.",
+        f"It {said}; with a change it {cure.word}.",
+    )
 
 
 def probability(p: float) -> str:
