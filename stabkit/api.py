@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from stabkit.report.log import LogResult
     from stabkit.report.result import (
         AuditResult,
-        CoordinatesResult,
         ProbeResult,
         SweepResult,
         TransferResult,
+        WidthsResult,
     )
     from stabkit.results.run import Run
     from stabkit.running.following import CallListener
@@ -189,18 +189,18 @@ def probe(
     shard: commands.Sharded = ...,
     run_timeout: commands.RunTimeout = ...,
     fresh: commands.Fresh = ...,
-) -> CoordinatesResult: ...
+) -> WidthsResult: ...
 
 
 @command(commands.ProbeOptions)
-def probe(asked: commands.ProbeOptions, listener: CallListener | None) -> ProbeResult | CoordinatesResult:
+def probe(asked: commands.ProbeOptions, listener: CallListener | None) -> ProbeResult | WidthsResult:
     """Probe your own model over depths before you train it: will it train, which link breaks, and what mends it?
 
     factory(depth) returns a model, (model, loss), (model, loss, optimizer) or (model, loss, optimizer, scheduler), with
     loss(model, step) on the batch of that step. Exits with 7 where it fails.
 
     With `widths` a factory(depth, width) is probed at one depth: will it train at each width, by which law does the
-    highest rate that trains fall, what is expected at others (`predict`), and do its coordinates keep their size?
+    highest rate that trains fall, and what is expected at others (`predict`)?
 
     From Python `factory` may be the function itself, if a fresh process can import it (not one of `__main__`), and
     nothing exits: `.verdict` says it. Raises UsageError where the factory cannot be called or gives no result at any
@@ -212,8 +212,7 @@ def probe(asked: commands.ProbeOptions, listener: CallListener | None) -> ProbeR
     ['finite', 'gradient', 'loss', 'scores', 'stream', 'tokens', 'update']
     """
     from stabkit.options import probe as options
-    from stabkit.report.result import CoordinatesResult, ProbeResult
-    from stabkit.results.own.coordinates import coordinates
+    from stabkit.report.result import ProbeResult, WidthsResult
     from stabkit.results.own.judged import judged, refuse
     from stabkit.results.own.widths import over_widths
     from stabkit.running import probes
@@ -242,9 +241,8 @@ def probe(asked: commands.ProbeOptions, listener: CallListener | None) -> ProbeR
         for cell, lost in done.lost:
             warn(f"depth {cell.depth}, seed {cell.seed} has no result: {lost.reason}")
     if found is None:
-        sizes = coordinates([cell for cell in done.results if cell.facts.times == 1], len(wanted.widths))
-        words = over_widths(done.results, wanted.seeds[0])
-        return CoordinatesResult(call=following.command, request=wanted, done=done, found=sizes, words=words)
+        words = over_widths(done.results, wanted.seeds[0], len(wanted.widths))
+        return WidthsResult(call=following.command, request=wanted, done=done, words=words)
     seconds = round(time.time() - begin, 1)
     return ProbeResult(call=following.command, request=wanted, done=done, judged=found, seconds=seconds)
 

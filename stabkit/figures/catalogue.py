@@ -7,8 +7,8 @@ from typing import Any
 
 from stabkit.figures.ablation import curves as ablation
 from stabkit.figures.chain import chain_order, layer_curves, step_curves
-from stabkit.figures.depth import coordinates, slope, transfer, update_depth, widths
 from stabkit.figures.depth import curves as depth
+from stabkit.figures.depth import slope, transfer, update_depth, widths
 from stabkit.figures.methods import table1
 from stabkit.figures.picture import Picture, RunPicture
 from stabkit.figures.surfaces import cuts, landscape, path_plane, surface3d
@@ -36,14 +36,13 @@ FIGURES: tuple[RunPicture, ...] = (
 CARRIED: tuple[Picture[Sequence[Transfer]], ...] = (transfer.PICTURE,)
 """Those of `stabkit transfer`."""
 
-WIDENED: tuple[Picture[Any], ...] = (widths.PICTURE, coordinates.PICTURE)
+WIDENED: tuple[Picture[Any], ...] = (widths.PICTURE,)
 """Those of `stabkit probe --widths`."""
 
 SURFACES: tuple[Picture[Landscape], ...] = (
     surface3d.PICTURE,
     landscape.PICTURE,
     cuts.PICTURE,
-    landscape.SEEDS,
     path_plane.PICTURE,
 )
 """Those of `stabkit landscape`: they select from a `results.landscape.Landscape` and stand before the others."""

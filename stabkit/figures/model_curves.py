@@ -338,7 +338,7 @@ def _gradient_title(watch: Watched) -> str:
     if frame.empty:
         return "Gradient: no two layers could be compared"
     least = frame.loc[frame["value"].idxmin()]
-    if least["value"] > 0.5:
+    if least["value"] >= 1:
         return "Gradient: every layer receives at least as much as the top layer"
     return f"Gradient: {least['run']} receives {least['value']:.2g} of the top layer's at update {least['x']:,}"
 

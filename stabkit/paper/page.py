@@ -77,13 +77,11 @@ def one(part: Part, command: str, indexed: bool) -> str:
     section = of_part(part)
     first, *more = section["said"]
     headline = answer(part)[0]
-    if part.item.ours:
-        said = [headline, first, *more]
-    elif section["stopped"] and not part.runs:
+    said = [headline, first, *more]
+    if section["stopped"] and not part.runs:
         said = [headline, *more]
-    else:
-        whole = fitting(f"{headline} {first}", headline)
-        said = [whole, *more] if whole != headline else [headline, first, *more]
+    elif not part.item.ours and (whole := fitting(f"{headline} {first}", headline)) != headline:
+        said = [whole, *more]
     return template(ASSETS / "item.html.j2").render(
         **shell(
             f"{_place(part.item)}: {part.item.title}",

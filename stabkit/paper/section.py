@@ -33,8 +33,6 @@ COLOURS = {"reproduces": "holds", "holds where decided": "holds", "does not repr
 """The colour of a claim in which an item's verdict is written; others in that of the untested."""
 MOST_SENTENCES = 4
 """Of an answer; the claims below it are all of them."""
-SHORT = 90
-"""Signs of a number in a sentence."""
 EVERY: tuple[Picture[Any], ...] = (*FIGURES, *SURFACES)
 NAMED: Mapping[str, Picture[Any]] = {figure.name: figure for figure in EVERY}
 
@@ -116,7 +114,7 @@ def _sentence(finding: Finding) -> str:
     quoted = f"{word}: “{claim.sentence.rstrip('.')}”"
     if finding.verdict not in DECIDED:
         return f"{quoted}: {finding.reason.replace('`', '')}."
-    number = textwrap.shorten(IN_PARENTHESES.sub("", finding.measured).partition(";")[0], SHORT, placeholder=" …")
+    number = textwrap.shorten(IN_PARENTHESES.sub("", finding.measured).partition(";")[0], 90, placeholder=" …")
     asked = finding.verdict == "fails" and not claim.parts and claim.scale != "share"
     limit = f" (asked: {claim.threshold.words} {claim.tell(claim.threshold.value)})" if asked else ""
     return f"{quoted}, here {number}{limit}."

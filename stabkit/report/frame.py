@@ -54,7 +54,7 @@ def _bibtex(title: str, condition: str, command: str) -> str:
     note = "; ".join(filter(None, (by, condition, command))).translate(BRACES)
     key = re.sub(r"\W+", "-", title.lower()).strip("-")[:40].strip("-")
     return (
-        f"@misc{{stabkit-{key},\n  title = {{{title.translate(BRACES)}}},\n  author = {{stabkit}},\n"
+        f"@misc{{stabkit-{key},\n  title = {{{title.translate(BRACES)}}},\n  author = {{The {{stabkit}} founders}},\n"
         f"  year = {{{YEAR}}},\n  note = {{{note}}},\n}}"
     )
 
@@ -68,7 +68,7 @@ def _beyond(headline: str, text: str) -> str:
     if not headline or not text.startswith(headline.removesuffix(".")):
         return text
     rest = text.removeprefix(headline.removesuffix(".")).lstrip(";. ")
-    return rest[:1].upper() + rest[1:]
+    return (rest[:1].upper() if rest[:1].isascii() else rest[:1]) + rest[1:]  # no capital alpha
 
 
 def elsewhere(command: str) -> str:

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stabkit.results.conditions import FACTS, Shown, shown
-from stabkit.results.own.coordinates import Coordinates
 from stabkit.results.own.judged import Judged
 from stabkit.results.own.widths import Widths
 from stabkit.results.readings import lowest_ratio, reference_step, update_at
@@ -285,20 +284,19 @@ class ProbeResult(Answered):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class CoordinatesResult(Answered):
-    """Of `probe(widths=…)`: the sizes of a user's own model over its width."""
+class WidthsResult(Answered):
+    """Of `probe(widths=…)`: a user's own model over its width."""
 
     call: str
     request: ProbeRequest
     done: Done[ProbeSpec, ModelCell]
-    found: Coordinates
     words: Widths
 
     @cached_property
     def runs(self) -> pd.DataFrame:
-        """A row a coordinate and width: coordinate, width, size (geometric mean over seeds)."""
-        rows = [(row.key, width, size) for row in self.found.rows for width, size in row.sizes.items()]
-        return _table(rows, ["coordinate", "width", "size"])
+        """A row a width: width, word, rate, the highest multiple of it that trains, the lowest that fails."""
+        rows = [(row.width, row.decision.word, row.rate, row.trains, row.fails) for row in self.words.rows]
+        return _table(rows, ["width", "word", "rate", "trains", "fails"])
 
     @property
     def failed(self) -> Sequence[tuple[ProbeSpec, Lost]]:
@@ -307,11 +305,10 @@ class CoordinatesResult(Answered):
 
     @property
     def verdict(self) -> str:
-        """Whether it trains at each width, by which law the highest rate that trains falls, and whether every
-        coordinate keeps its size."""
+        """Whether it trains at each width, and by which law the highest rate that trains falls."""
         from stabkit.report.own.widths import whole
 
-        return whole(self.words, self.found, self.request)
+        return whole(self.words, self.request)
 
     @cached_property
     def page(self) -> Path:
@@ -319,7 +316,7 @@ class CoordinatesResult(Answered):
         from stabkit.report.own import widths  # pandas and matplotlib
 
         lost = [f"{spec.name}: {lost.text}" for spec, lost in self.done.lost]
-        return widths.write(self.words, self.found, self.request, lost, self.call)
+        return widths.write(self.words, self.request, lost, self.call)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

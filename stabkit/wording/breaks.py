@@ -8,7 +8,7 @@ from stabkit.results.breaks import NEVER, LinkName, first
 from stabkit.results.conditions import shown
 from stabkit.results.once import once
 from stabkit.results.run import Run
-from stabkit.words import listed, several
+from stabkit.words import several
 
 GOES: Mapping[LinkName, tuple[str, str]] = {
     "gradient": ("gradient had vanished before the first update", "gradient vanishes first, by update {}"),
@@ -27,7 +27,8 @@ def goes_first(runs: Sequence[Run]) -> str:
     depths: dict[str, dict[str, None]] = {}
     went: dict[str, dict[LinkName, dict[str, int]]] = {}
     for placed in shown(runs):
-        run, name = placed.run, listed(placed.label, placed.condition.text)
+        run, text = placed.run, placed.condition.text
+        name = f"{placed.label} ({text}): the" if text else f"{placed.label}'s"
         depths.setdefault(name, {})[run.spec.depth] = None
         word = run.forecast.word if run.outcome.word == "early" and run.forecast else run.outcome.word
         steps = {link: step for link in GOES if (step := first(run, link)) is not None and step != NEVER}
@@ -42,6 +43,6 @@ def goes_first(runs: Sequence[Run]) -> str:
         onwards = len(here) > 1 and here == every[-len(here) :]
         where = f"from {here[0]} on" if onwards else f"at {several(here, len(here) + 1, 'depths')}"
         latest = max(links[link].values())
-        parts.append(f"{name}'s {GOES[link][latest > 0].format(latest)} {where}")
+        parts.append(f"{name} {GOES[link][latest > 0].format(latest)} {where}")
     more = f"; {len(parts) - MOST_SETTINGS} more settings break too" if len(parts) > MOST_SETTINGS else ""
     return f"{'; '.join(parts[:MOST_SETTINGS])}{more}." if parts else ""

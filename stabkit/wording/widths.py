@@ -1,5 +1,4 @@
-"""What a probe over widths says: the word of each, the law of the highest rate that trains, what is expected, and what
-coordinates do."""
+"""What a probe over widths says: the word of each, the law of the highest rate that trains, what is expected."""
 
 from __future__ import annotations
 
@@ -7,7 +6,6 @@ import math
 from collections.abc import Sequence
 
 from stabkit.results.intervals import Interval
-from stabkit.results.own.coordinates import LEVEL, Coordinates
 from stabkit.results.own.widths import FEWEST, AtWidth, Expected, Widths
 from stabkit.wording.links import along, rests_on, worth
 from stabkit.words import fitting, scientific
@@ -78,18 +76,6 @@ def _expected(one: Expected) -> str:
 def rows(found: Widths) -> list[tuple[str, ...]]:
     """Of a table: the width, and what HEADS name."""
     return [(str(row.width), row.decision.word, rests_on(row.decision) or "–", *_limits(row)) for row in found.rows]
-
-
-def coordinates(found: Coordinates) -> str:
-    """What the sizes do over width: `Every coordinate keeps its size over width: …`."""
-    lost = [f"at width {width} a number is not finite by update {step}" for width, step in found.broken.items()]
-    laws = [f"{row.label}, d^{exponent(row.law)}" for row in found.rows if row.verdict == found.verdict]
-    parts = "; ".join([*lost, *laws])
-    if found.verdict == "carries":
-        return f"Every coordinate keeps its size over width: no exponent beyond ±{LEVEL:g}."
-    if found.verdict == "drifts":
-        return f"Coordinates drift with width: {parts}."
-    return f"These runs cannot tell whether coordinates keep their size over width: {parts or 'no size was read'}."
 
 
 def exponent(law: Interval | None) -> str:

@@ -17,7 +17,7 @@ from stabkit.options.commands import ProbeOptions
 from stabkit.report import json_document
 from stabkit.report.own import document
 from stabkit.report.own.document import BaselineJson
-from stabkit.report.result import CoordinatesResult, ProbeResult
+from stabkit.report.result import ProbeResult, WidthsResult
 from stabkit.wording import anatomy, links, widths
 
 
@@ -31,8 +31,8 @@ def probe(invocation: Invocation) -> None:
         before = gate.read(invocation.params, invocation.given)
         result = inspect.unwrap(api.probe)(ProbeOptions(**invocation.given), screen)
         page = result.page
-    if isinstance(result, CoordinatesResult):
-        _coordinates(result, **{name: invocation.flag(name) for name in ("json", "strict", "no_fail")})
+    if isinstance(result, WidthsResult):
+        _widths(result, **{name: invocation.flag(name) for name in ("json", "strict", "no_fail")})
         return
     if png:
         from stabkit.report.own.probe import save_first
@@ -64,34 +64,25 @@ def probe(invocation: Invocation) -> None:
         raise ends
 
 
-def _coordinates(result: CoordinatesResult, *, json: bool, strict: bool, no_fail: bool) -> None:
-    """`--widths`: a row a width and a row a coordinate; raises FailedRuns, Unstable where the widest fails, and with
-    --strict where a coordinate drifts."""
-    from stabkit.report.own import widths as page
-
-    verdict = result.found.verdict
+def _widths(result: WidthsResult, *, json: bool, strict: bool, no_fail: bool) -> None:
+    """`--widths`: a row a width; raises FailedRuns, Unstable where the widest fails, and with --strict Undecided where
+    it does not train for sure."""
     if json:
-        body = document.widths(result.words, result.found, result.request.predict, result.verdict, result.page)
+        body = document.widths(result.words, result.request.predict, result.verdict, result.page)
         console.document(json_document.text(body))
     else:
         console.table("Words by width", ("width", *widths.HEADS), widths.rows(result.words))
-        console.say()
-        heads = ("width", *map(str, page.widths(result.found)), "exponent", "verdict")
-        console.table(
-            "Size per coordinate",
-            heads,
-            [(name, *sizes, law, said) for name, _, sizes, law, said in page.rows(result.found)],
-        )
         console.say()
         console.paragraph(result.verdict)
         console.say(f"report: {result.page}")
     if result.failed:
         spec, first = result.failed[0]
         raise FailedRuns(f"{spec.name} has no result: {first.reason}")
-    if result.words.widest.decision.word == "fails" and not no_fail:
-        raise Unstable(f"it {widths.by_width(result.words)}: exit code 7, or 0 with --no-fail")
-    if strict and verdict == "drifts":
-        raise Unstable("coordinates drift with width; without --strict the exit code is 0")
+    word, said = result.words.widest.decision.word, widths.by_width(result.words)
+    if word == "fails" and not no_fail:
+        raise Unstable(f"it {said}: exit code 7, or 0 with --no-fail")
+    if strict and word != "trains":
+        raise Undecided(f"it {said}: --strict needs a model that trains")
 
 
 def _ends(result: ProbeResult, *, strict: bool, no_fail: bool) -> StabkitError | None:

@@ -117,7 +117,7 @@ def draw(frame: pd.DataFrame) -> Figure:
     for place, link in enumerate(links):
         x = NAMES / style.WIDTH + place * (1 - NAMES / style.WIDTH) / 4
         y = 1 - 0.16 / height
-        sample = {"color": style.INK, "linewidth": BAR * 72, "solid_capstyle": "butt", "alpha": 0.85}
+        sample: dict[str, Any] = {"color": style.INK, "linewidth": BAR * 72, "solid_capstyle": "butt", "alpha": 0.85}
         figure.add_artist(Line2D([x - 0.004, x + 0.02], [y, y], linestyle=DASHES[link], **sample))
         figure.text(x + 0.026, 1 - 0.16 / height, LINKS[link], fontsize=7.5, va="center")
     if len(shapes) > 1:

@@ -7,7 +7,6 @@ loss a depth, so that colours compare.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import matplotlib
@@ -39,12 +38,6 @@ def select(drawn: Landscape) -> pd.DataFrame:
     """Those of the first seed."""
     frame = every(drawn)
     return pd.DataFrame(frame[frame["seed"] == frame["seed"].min()].reset_index(drop=True))
-
-
-def others(drawn: Landscape) -> pd.DataFrame:
-    """Those of all other seeds."""
-    frame = every(drawn)
-    return pd.DataFrame(frame[frame["seed"] != frame["seed"].min()].reset_index(drop=True))
 
 
 def grid(rows: pd.DataFrame) -> pd.DataFrame:
@@ -271,11 +264,4 @@ PICTURE: Picture[Landscape] = Picture(
     none="No surface was drawn.",
     grid=False,
     optional=True,
-)
-SEEDS: Picture[Landscape] = replace(
-    PICTURE,
-    name="landscape_seeds",
-    short="Contours of the other seeds",
-    select=others,
-    title=lambda drawn: "The contours of the other seeds",
 )

@@ -10,7 +10,6 @@ from stabkit.report.json_document import SCHEMA, Document
 from stabkit.results.forecast.logistic import Word
 from stabkit.results.intervals import IntervalJson
 from stabkit.results.own.cell import Broke, Facts, ModelCell
-from stabkit.results.own.coordinates import CoordinateJson, Coordinates
 from stabkit.results.own.cure import Cure
 from stabkit.results.own.forecast import Healthy, OwnForecastJson
 from stabkit.results.own.judged import Judged
@@ -18,7 +17,6 @@ from stabkit.results.own.looks import Basis
 from stabkit.results.own.rules import Evidence, LinkVerdict, LinkWord
 from stabkit.results.own.verdict import Verdict as OwnVerdict
 from stabkit.results.own.widths import AtWidthJson, ExpectedJson, Widths
-from stabkit.results.transfer import Verdict
 from stabkit.wording import chain
 from stabkit.wording.anatomy import FoundJson, anatomy, notes
 from stabkit.wording.links import answer
@@ -229,10 +227,6 @@ class WidthsDocument(Document):
     report: str
     """The page's path."""
     answer: str
-    verdict: Verdict
-    coordinates: list[CoordinateJson]
-    broken: dict[str, int]
-    """{width: the update by which a number was lost with some seed}."""
     words: list[AtWidthJson]
     highest: IntervalJson | None
     """p of the highest rate that trains ∝ width^p."""
@@ -240,16 +234,13 @@ class WidthsDocument(Document):
     """Of the widths that --predict names; none without a law."""
 
 
-def widths(words: Widths, found: Coordinates, predict: Sequence[int], sentence: str, path: Path) -> WidthsDocument:
+def widths(words: Widths, predict: Sequence[int], sentence: str, path: Path) -> WidthsDocument:
     """That of a probe over width; `sentence`: its answer."""
     expected = [one for width in predict if (one := words.expected(width)) is not None]
     return {
         "schema": SCHEMA,
         "report": str(path),
         "answer": sentence,
-        "verdict": found.verdict,
-        "coordinates": [row.to_json() for row in found.rows],
-        "broken": {str(width): step for width, step in found.broken.items()},
         "words": [row.to_json() for row in words.rows],
         "highest": words.law.to_json() if words.law else None,
         "expected": [one.to_json() for one in expected],

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypedDict
 
+from stabkit.errors import UsageError
 from stabkit.results.forecast.logistic import Word
 from stabkit.results.intervals import Interval, IntervalJson
 from stabkit.results.line import boxed
@@ -167,8 +168,14 @@ class Widths:
         return boxed(self._across, low, high, at)
 
 
-def over_widths(cells: Sequence[ModelCell], seed: int) -> Widths:
-    """Of cells of one depth, by this seed; a width without a result with it is left out."""
+def over_widths(cells: Sequence[ModelCell], seed: int, asked: int = 1) -> Widths:
+    """Of cells of one depth at so many widths, by this seed; a width without a result with it is left out. Raises
+    UsageError where the models have all one width."""
+    if len(widths := {cell.facts.width for cell in cells}) < min(asked, 2):
+        raise UsageError(
+            f"{cells[0].facts.factory}: the model's state is {min(widths)} wide at every width asked for; "
+            "the factory must build a model as wide as its second argument says"
+        )
     mine = [cell for cell in cells if cell.seed == seed]
     rows = []
     for at in sorted((cell for cell in mine if cell.facts.times == 1), key=lambda cell: cell.facts.width):
