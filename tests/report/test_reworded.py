@@ -289,8 +289,7 @@ def of(runs: Sequence[Any], surfaces: Sequence[Surface] = ()) -> tuple[Any, Any,
     body = json.loads(document(summary)) | sweep_document.slopes(summary.runs)
     told = values(json_document.text(body | {"surfaces": [sweep_document.surface(one) for one in surfaces]}))
     verdicts = [(one.claim.key, one.verdict, [p.measured.key for p in one.places]) for one in summary.claims]
-    inside = ("span", (("class", "whole"),))  # of a sentence's words, and not of the page
-    return [element for element in Skeleton(page).found if element != inside], told, verdicts
+    return [one for one in Skeleton(page).found if one != ("span", (("class", "whole"),))], told, verdicts
 
 
 def every() -> dict[str, tuple[Any, Any, Any]]:
