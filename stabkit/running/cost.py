@@ -24,7 +24,7 @@ PYTHON = 4.5
 ORTHOGONAL = 1.9e-6
 """10⁹ flops of an update of Muon for each number: fifteen products of 64 × 64."""
 FACTOR = 1.5
-"""Nine in ten commands end within this factor of what is estimated (`benchmarks/times.py`): it is said as a range."""
+"""What is reported is a range, this factor to both sides; `benchmarks/times.py` holds it to what commands take."""
 
 
 def seconds(spec: RunSpec) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from itertools import groupby
 
@@ -29,6 +28,8 @@ VERBS = {
     "failed": ("has no result", "have no result"),
 }
 """Of one method and of several, in the order in which a headline has them."""
+AGAIN = {"forecast trains": "to train", "forecast fails": "to fail"}
+"""Of a forecast that follows another."""
 MOST_CONDITIONS = 3
 """Conditions of which the sentence speaks, those in which something fails first; the matrix has all."""
 
@@ -112,19 +113,24 @@ def in_short(verdicts: Matrix) -> str:
         for word, labels in ranked
     ]
     counted = [f"{len(labels)} {_verb(word, len(labels))}" for word, labels in ranked]
+    brief, before = "", ""
+    for word, labels in ranked:
+        who, then = labels[0] if len(labels) == 1 else f"{len(labels)}", _again(before, word)
+        brief += f"{', ' if then else '; ' if before else ''}{who} {then or _verb(word, len(labels))}"
+        before = word
     at = f"At {verdicts.depths[deepest]}"
     return fitting(
         f"{at} {'; '.join(named)}.",
         f"{at} {'; '.join(alone)}.",
-        f"{at} {_once('; '.join(alone)).replace(f' {kind} are', ' are')}.",
+        f"{at} {brief}.",
         f"{at}, of {of} {kind}, {', '.join(counted)}.",
         f"{at} {len(ranked[0][1])} of {of} {kind} {_verb(ranked[0][0], len(ranked[0][1]))}.",
     )
 
 
-def _once(text: str) -> str:
-    """`DeepNorm is forecast to train, Post-LN to fail`: the verb that two parts share, said once."""
-    return re.sub(r"(forecast to \w+); ([^;]*?) (?:is|are) forecast to", r"\1, \2 to", text)
+def _again(before: str | None, word: str | None) -> str:
+    """`to fail` of a forecast after a forecast, whose verb it shares; "" of anything else."""
+    return AGAIN.get(word or "", "") if before in AGAIN else ""
 
 
 def instead(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]] = ()) -> str:
@@ -222,7 +228,8 @@ def _fate(fate: Sequence[str | None], depths: Sequence[str], many: bool) -> str:
     """`are forecast to train at every depth`, `trains to 18L-18L, is stuck from 50L-50L on`."""
     held = [(word, depth) for word, depth in zip(fate, depths, strict=True) if word]
     runs = [(word, [depth for _, depth in names]) for word, names in groupby(held, lambda pair: pair[0])]
-    verb = [_verb(word, 1 + many) for word, _ in runs]
+    words = [word for word, _ in runs]
+    verb = [_again(before, word) or _verb(word, 1 + many) for before, word in zip(["", *words], words, strict=False)]
     if len(runs) == 1:
         return f"{verb[0]} at {'every depth' if len(runs[0][1]) > 1 else runs[0][1][0]}"
     parts = []
@@ -235,7 +242,7 @@ def _fate(fate: Sequence[str | None], depths: Sequence[str], many: bool) -> str:
         else:
             where = f"from {names[0]} to {names[-1]}" if i else f"to {names[-1]}"
         parts.append(f"{verb[i]} {where}")
-    return re.sub(r"(is|are) (forecast to .*), \1 forecast to", r"\1 \2, to", ", ".join(parts))
+    return ", ".join(parts)
 
 
 def _setting(verdicts: Matrix) -> str:

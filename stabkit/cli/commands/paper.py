@@ -148,7 +148,6 @@ def run(params: Mapping[str, Any], command: str) -> None:
     else:
         _verdicts(parts, beyond)
         console.say(f"report: {path}")
-        console.say("cite this: the page has the BibTeX, with commit, data and seeds, under How it was run")
     failed = {spec.run_id for part in parts for spec, _ in part.failed}
     stopped = [part.item.key for part in parts if part.stopped and part not in refused]
     if failed or stopped:
@@ -187,6 +186,7 @@ def _verdicts(parts: Sequence[Part], beyond: Sequence[Step]) -> None:
     if len(parts) == 1:
         for sentence in answer(parts[0]):
             console.paragraph(sentence)
+        console.say("cite this: the BibTeX on the page, under How it was run, has commit, data and seeds")
     else:
         ordered = sorted(parts, key=lambda part: ITEMS.index(part.item))
         rows = [(part.item.key, part.item.title, answer(part)[0]) for part in ordered]
