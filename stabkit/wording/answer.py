@@ -53,9 +53,8 @@ def answer(verdicts: Matrix) -> str:
     if (more := len(of) - MOST_CONDITIONS) > 0:
         sentences.append(f"The table has {more} more condition{'s' * (more > 1)}")
     lead, some = _lead(verdicts, cells), any(not math.isnan(cell.p_trains) for cell in cells)
-    whole = all(cell.forecast for cell in cells)
     text = ". ".join([lead] * bool(lead) + sentences)
-    if some and not whole:
+    if some and not all(cell.forecast for cell in cells):
         text += f". Forecasts are {_horizon(verdicts)}"
     return f"{text[0].upper()}{text[1:]}.{_near(verdicts)}{_unseen(verdicts)}"
 
@@ -108,21 +107,15 @@ def in_short(verdicts: Matrix) -> str:
     of = sum(map(len, by.values()))
     ranked = sorted(by.items(), key=lambda item: [*VERBS, item[0]].index(item[0]))
     named = [f"{several(labels, of, kind)} {_verb(word, len(labels))}" for word, labels in ranked]
-    alone = [
-        f"{labels[0]} {_verb(word, 1)}" if len(labels) == 1 else f"{len(labels)} {kind} {_verb(word, 2)}"
-        for word, labels in ranked
-    ]
     counted = [f"{len(labels)} {_verb(word, len(labels))}" for word, labels in ranked]
-    brief, before = "", ""
-    for word, labels in ranked:
+    brief = ""
+    for before, (word, labels) in zip(["", *(word for word, _ in ranked)], ranked, strict=False):
         who, then = labels[0] if len(labels) == 1 else f"{len(labels)}", _again(before, word)
-        brief += f"{', ' if then else '; ' if before else ''}{who} {then or _verb(word, len(labels))}"
-        before = word
+        brief += f"{', ' if then else '; '}{who} {then or _verb(word, len(labels))}"
     at = f"At {verdicts.depths[deepest]}"
     return fitting(
         f"{at} {'; '.join(named)}.",
-        f"{at} {'; '.join(alone)}.",
-        f"{at} {brief}.",
+        f"{at} {brief[2:]}.",
         f"{at}, of {of} {kind}, {', '.join(counted)}.",
         f"{at} {len(ranked[0][1])} of {of} {kind} {_verb(ranked[0][0], len(ranked[0][1]))}.",
     )
