@@ -82,14 +82,17 @@ def verdict(summary: Summary) -> None:
     forecast = any(cell.forecast for row in verdicts.rows for cell in row.cells)
     what = "Outcome, or forecast with the probability that it trains" if forecast else "Outcome"
     where = "" if verdicts.block == "classic" else f", in the block {verdicts.block}"
-    console.table(f"{what}, and ‖ΔF‖ after {verdicts.reference_step} updates{where}", head, rows)
+    told = [f"‖ΔF‖ after {verdicts.reference_step} updates"] * any("‖ΔF‖" in str(cell) for row in rows for cell in row)
+    if any(math.isfinite(cell.loss) for row in verdicts.rows for cell in row.cells):
+        told.append(f"validation loss (unigram {verdicts.unigram:.2f})" if verdicts.unigram else "validation loss")
+    console.table(f"{' and '.join([what, *told])}{where}", head, rows)
 
 
 def _lines(cell: VerdictCell) -> list[str]:
     """What a cell says, a line each; empty ones are left out."""
     said = f"{legend.word_of(cell)} {legend.probability(cell)}".rstrip()
-    update = f"‖ΔF‖ {short(cell.update)}" if math.isfinite(cell.update) else ""
-    loss = f"loss {cell.loss:.2f}, unigram {cell.unigram:.2f}" if math.isfinite(cell.loss) else ""
+    update = "" if cell.saturated or not cell.forecast else f"‖ΔF‖ {short(cell.update)}"
+    loss = f"loss {cell.loss:.2f}" if math.isfinite(cell.loss) else ""
     return [said, update, loss, *legend.notes(cell), *legend.chained(cell)]
 
 
@@ -115,7 +118,7 @@ def _colour(cell: VerdictCell) -> str:
 
 
 def roughness(runs: Sequence[Run], surfaces: Sequence[Surface]) -> None:
-    """How rough the cuts are, ruler by ruler and method by method."""
+    """How rough the cuts are, ruler by ruler and method by method, medians over seeds."""
     from stabkit.figures.surfaces import cuts
     from stabkit.results.landscape import Landscape
 
@@ -124,21 +127,18 @@ def roughness(runs: Sequence[Run], surfaces: Sequence[Surface]) -> None:
         return
     console.say()
     console.table(
-        "One-dimensional cuts: share of negative curvature (a bowl has none); roughness Σ|Δ²L|/Σ|ΔL|; "
-        "curvature: mean |Δ²L|, nats",
-        ("depth", "seed", "normalisation", "method", "negative curvature", "roughness", "curvature"),
+        "One-dimensional cuts, medians over seeds: share of negative curvature (a bowl has none); "
+        "roughness Σ|Δ²L|/Σ|ΔL|; curvature: mean |Δ²L|, nats",
+        ("depth", "normalisation", "method", "negative curvature", "roughness", "curvature"),
         [
             (
                 depth,
-                seed,
                 ruler,
                 label,
-                percent(float(own["negative"].mean())),
+                percent(float(own.groupby("seed")["negative"].mean().median())),
                 short(centre(own["roughness"])),
                 short(centre(own["curvature"])),
             )
-            for (depth, seed, ruler, label), own in cuts.rough(frame).groupby(
-                ["depth", "seed", "ruler", "label"], sort=False
-            )
+            for (depth, ruler, label), own in cuts.rough(frame).groupby(["depth", "ruler", "label"], sort=False)
         ],
     )

@@ -29,7 +29,7 @@ from stabkit.results.own.measured import EVERY, RAMP, SILENT, TOP, ramp_informat
 from stabkit.results.own.rules import NAMES
 from stabkit.results.points import drawable_rows, evenly
 from stabkit.wording import chain
-from stabkit.words import scientific, short
+from stabkit.words import scientific, share, short
 
 if TYPE_CHECKING:
     from stabkit.storage.watched import Watched
@@ -357,7 +357,7 @@ def _stream_title(watch: Watched) -> str:
     last = watch.cell.facts.sublayers[-1].name
     values = watch.cell.records["stream"].at(last)
     ratio = values[-1] / values[0] if values[0] else np.nan
-    return f"Stream: {last} ends at {short(float(ratio))} times its size at the start"
+    return f"Stream: {last} ends at {share(float(ratio))} at the start"
 
 
 OUTPUT, WEIGHTS, LOSS = "output", "largest step", "loss"
@@ -380,7 +380,7 @@ def _update_title(watch: Watched) -> str:
     most = f", one update moves weights by up to {np.max(known):.2g} of their norm" if len(known) else ""
     if not len(moved):
         return f"Update: the output was read once{most}"
-    return f"Update: the output ends {moved[-1]:.2g} times its size away from the start{most}"
+    return f"Update: the output has moved by {share(float(moved[-1]))}{most}"
 
 
 def _loss_lines(watch: Watched) -> Iterable[Line]:
@@ -416,13 +416,13 @@ def _grown(frame: pd.DataFrame) -> str:
 
 
 def _largest(frame: pd.DataFrame) -> str:
-    """`1.4 at most, at update 1; the output ends 1.2 times its size from the start`."""
+    """`1.4 at most, at update 1; the output has moved by 120 % of its size`."""
     steps, output = (frame[(frame["run"] == name) & np.isfinite(frame["value"])] for name in (WEIGHTS, OUTPUT))
     most = steps.loc[steps["value"].idxmax()] if len(steps) else None
     said = f"{short(float(most['value']))} at most, at update {most['x']:,}" if most is not None else "none was read"
     if output.empty:
         return f"{said}; the output was read once"
-    return f"{said}; the output ends {short(float(output['value'].iloc[-1]))} times its size away from the start"
+    return f"{said}; the output has moved by {share(float(output['value'].iloc[-1]))}"
 
 
 def _fallen(frame: pd.DataFrame) -> str:

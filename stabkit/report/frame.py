@@ -67,7 +67,7 @@ def _beyond(headline: str, text: str) -> str:
     """An answer without the headline that it begins with."""
     if not headline or not text.startswith(headline.removesuffix(".")):
         return text
-    rest = text.removeprefix(headline.removesuffix(".")).lstrip(";. ")
+    rest = text.removeprefix(headline.removesuffix(".")).lstrip(",;. ")
     return (rest[:1].upper() if rest[:1].isascii() else rest[:1]) + rest[1:]  # no capital alpha
 
 

@@ -322,8 +322,13 @@ def setting(spec: RunSpec) -> Condition:
 
 
 def condition_order(specs: Sequence[RunSpec]) -> dict[Condition, int]:
-    """{condition: its place}, by the values themselves: warm-up 0 before 400 before 4000."""
-    values = {found: tuple(_settings(spec).values()) for spec, found in zip(specs, conditions(specs), strict=True)}
+    """{condition: its place}, by the values themselves: warm-up 0 before 400 before 4000; factors on α alone before
+    those on β."""
+
+    def place(spec: RunSpec) -> tuple[Any, ...]:
+        return tuple({**_settings(spec), "alpha_scale": (spec.beta_scale != 1, spec.alpha_scale)}.values())
+
+    values = {found: place(spec) for spec, found in zip(specs, conditions(specs), strict=True)}
     return {found: place for place, found in enumerate(sorted(values, key=lambda found: values[found]))}
 
 

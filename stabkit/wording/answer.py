@@ -112,12 +112,13 @@ def in_short(verdicts: Matrix) -> str:
     for before, (word, labels) in zip(["", *(word for word, _ in ranked)], ranked, strict=False):
         who, then = labels[0] if len(labels) == 1 else f"{len(labels)}", _again(before, word)
         brief += f"{', ' if then else '; '}{who} {then or _verb(word, len(labels))}"
-    at = f"At {verdicts.depths[deepest]}"
+    at, (best, first) = f"At {verdicts.depths[deepest]}", ranked[0]
+    who = f"{first[0]} alone of {of} {kind}" if len(first) == 1 else f"{len(first)} of {of} {kind}"
     return fitting(
         f"{at} {'; '.join(named)}.",
         f"{at} {brief[2:]}.",
         f"{at}, of {of} {kind}, {', '.join(counted)}.",
-        f"{at} {len(ranked[0][1])} of {of} {kind} {_verb(ranked[0][0], len(ranked[0][1]))}.",
+        f"{at} {who} {_verb(best, len(first))}.",
     )
 
 

@@ -84,7 +84,7 @@ def why(link: LinkVerdict) -> str:
             return "no tokens were compared"
         case "scores":
             hold = f"{link.level:.2g} nats of information" if link.level > NOTHING else "no information"
-            return f"while the rate is raised to {TOP:g} times its peak, the logits hold {hold} about their input"
+            return f"the logits hold {hold} about their input while the rate rises to {TOP:g} times its peak"
         case "no scores":
             return "the model has no scores of classes, or the rate was not raised"
         case "loss":

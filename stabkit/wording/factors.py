@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
@@ -38,16 +38,14 @@ class FactorSentence(NamedTuple):
 
 
 def sentences(every: pd.DataFrame) -> list[FactorSentence]:
-    """A sentence an axis of every judged setting, losses medians over seeds; none where no run is judged."""
+    """A sentence a judged setting, losses medians over seeds; none where no run is judged."""
     judged = [rows for _, rows in groups(every) if any(cell.word != "undecided" for cell in cells(rows))]
     said = []
     for rows in judged[:MOST_SETTINGS]:
         label, depth, condition = (str(rows[name].iloc[0]) for name in ("label", "depth", "condition"))
         where = f" at {listed(depth, condition)}" if len(judged) > 1 else ""
-        for axis in ("α", "β"):
-            along = [cell for cell in cells(rows) if _other(cell, axis) == 1]
-            if len(along) > 1:
-                said.append(_axis(f"{label}{where}", axis, along))
+        axes = {axis: [cell for cell in cells(rows) if _other(cell, axis) == 1] for axis in ("α", "β")}
+        said += _axes(f"{label}{where}", {axis: along for axis, along in axes.items() if len(along) > 1})
         if pairs := [cell for cell in cells(rows) if cell.a != 1 != cell.b]:
             count = sum(cell.word == "trains" for cell in pairs)
             first = f"Of {len(pairs)} pairs with both factors off, {count} train{'s' * (count == 1)}"
@@ -63,30 +61,46 @@ def in_short(said: Sequence[FactorSentence]) -> str:
     return fitting(said[0].whole, f"{first}{best}.", f"{first}{lost}.", f"{first}.")
 
 
-def _axis(who: str, axis: str, along: Sequence[Cell]) -> FactorSentence:
-    """One axis, its cells in rising order of the factor."""
-    spans = {word: _spans(axis, along, word) for word in ("trains", *FAILS)}
-    counts = {word: sum(cell.word == word for cell in along) for word in spans}
-    lost = [f"{_named(axis, spans[word])} {FAILS[word][counts[word] > 1]}" for word in FAILS if counts[word]]
-    if not counts["trains"]:
-        return FactorSentence(f"{who} trains with none of {len(along)} factors on {axis}: {'; '.join(lost)}")
-    first = f"{who} trains with {_named(axis, spans['trains'])}"
-    return FactorSentence(first, _best(axis, along), "".join(f"; {one}" for one in lost))
+def _axes(who: str, axes: Mapping[str, Sequence[Cell]]) -> list[FactorSentence]:
+    """What trains along every axis together, its cells in rising order of the factor; an axis along which nothing
+    trains has a sentence of its own."""
+    trained = {axis: along for axis, along in axes.items() if any(cell.word == "trains" for cell in along)}
+    said = []
+    if trained:
+        named = " and ".join(_named(axis, _spans(axis, along, "trains")) for axis, along in trained.items())
+        lost = "".join(f"; {one}" for axis, along in trained.items() for one in _lost(axis, along))
+        said.append(FactorSentence(f"{who} trains with {named}", _best(trained), lost))
+    for axis, along in axes.items():
+        if axis not in trained:
+            none = f"{who} trains with none of {len(along)} factors on {axis}"
+            said.append(FactorSentence(f"{none}: {'; '.join(_lost(axis, along))}"))
+    return said
 
 
-def _best(axis: str, along: Sequence[Cell]) -> str:
-    """`, best with × 4 (4.89 against 5.60)` where it is clearly lower than as published."""
-    losses = {_own(cell, axis): cell.runs["validation_loss"] for cell in along if cell.word == "trains"}
-    if len(losses) < 2:
-        return ""
-    best = min(losses, key=lambda factor: float(losses[factor].median()))
-    lowest = short(float(losses[best].median()), 3)
-    if 1.0 not in losses:
-        return f", best with × {best:.3g} ({lowest})"
-    published = short(float(losses[1.0].median()), 3)
-    if float(losses[best].max()) + CLEARLY <= float(losses[1.0].min()):
-        return f", best with × {best:.3g} ({lowest} against {published})"
-    return f", none clearly better than × 1 ({published})"
+def _lost(axis: str, along: Sequence[Cell]) -> list[str]:
+    """`α × 0.25 is stuck`, of every word but `trains`."""
+    counts = {word: sum(cell.word == word for cell in along) for word in FAILS}
+    return [f"{_named(axis, _spans(axis, along, word))} {FAILS[word][counts[word] > 1]}" for word in FAILS if counts[word]]
+
+
+def _best(axes: Mapping[str, Sequence[Cell]]) -> str:
+    """`, best with × 4 (4.89 against 5.60)` where a factor's loss is clearly lower than as published."""
+    better, published = [], ""
+    for axis, along in axes.items():
+        losses = {_own(cell, axis): cell.runs["validation_loss"] for cell in along if cell.word == "trains"}
+        if len(losses) < 2:
+            continue
+        best = min(losses, key=lambda factor: float(losses[factor].median()))
+        name, lowest = f"{axis} × " if len(axes) > 1 else "× ", short(float(losses[best].median()), 3)
+        if 1.0 not in losses:
+            better.append(f"{name}{best:.3g} ({lowest})")
+            continue
+        published = short(float(losses[1.0].median()), 3)
+        if float(losses[best].max()) + CLEARLY <= float(losses[1.0].min()):
+            better.append(f"{name}{best:.3g} ({lowest} against {published})")
+    if better:
+        return f", best with {' and '.join(better)}"
+    return f", none clearly better than × 1 ({published})" if published else ""
 
 
 def _spans(axis: str, along: Sequence[Cell], word: str) -> list[str]:

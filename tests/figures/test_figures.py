@@ -220,9 +220,11 @@ def test_an_ablation_names_what_every_factor_gives_and_the_best_where_it_is_clea
     near = whole(scales.frame([*runs, at(2, "trains", 4.96), at(2, "trains", 4.0, seed=1)]))
     assert "none clearly better than × 1 (5.00)" in near[0], "in every seed, and by 0.05"
     both = whole(scales.frame([*better, at(1, "trains", b=2), at(4, "stuck", b=4), at(2, "trains", b=2)]))
-    assert both[1].startswith("DeepNorm trains with β × 1 and × 2") and both[2] == (
-        "Of 2 pairs with both factors off, 1 trains."
-    )
+    assert both == [
+        "DeepNorm trains with α × 1, × 2 and × 8 and β × 1 and × 2, best with α × 2 (4.00 against 5.00); α × 4 diverges; "
+        "α × 0.25 trains in some seeds only.",
+        "Of 2 pairs with both factors off, 1 trains.",
+    ]
     none = whole(scales.frame([at(1, "stuck"), at(2, "stuck"), at(4, "stuck")]))
     assert none == ["DeepNorm trains with none of 3 factors on α: α × 1 to × 4 are stuck."]
     undecided = [run(spec("deepnorm", 2, alpha_scale=a), {}, "early") for a in (1.0, 2.0)]

@@ -48,15 +48,15 @@ LOW = replace(
     ("found", "said"),
     [
         (judged(0.97, shallow=0.98),
-         "b trains at 6 to 24 layers, without warm-up (24 layers: forecast 0.97). 88 of 90 such held-out "
-         "models trained (95 %: 92 to 99 %)."),
+         "b trains at 6 to 24 layers, without warm-up (24 layers: forecast 0.97). Of 90 held-out "
+         "models told so, 88 trained (95 %: 92 to 99 %)."),
         (judged(0.04, warmup=50, shallow=0.95, gradient=LOW),
-         "b trains to 6 layers, fails at 24, with a warm-up of 50 updates (24 layers: forecast 0.04). 53 of 57 such "
-         "held-out models did not train (95 %: 83 to 97 %). The lowest layer receives 0.0040 of the top layer's "
+         "b trains to 6 layers, fails at 24, with a warm-up of 50 updates (24 layers: forecast 0.04). Of 57 "
+         "held-out models told so, 53 did not train (95 %: 83 to 97 %). The lowest layer receives 0.0040 of the top layer's "
          "gradient before any update: lower than in 99 % of models that train."),
         (judged(0.5, basis="seen", updates=300),
-         "b is undecided at 24 layers, without warm-up (seen, after 300 updates). 20 of 40 such held-out "
-         "models trained (95 %: 35 to 65 %)."),
+         "b is undecided at 24 layers, without warm-up (seen, after 300 updates). Of 40 held-out "
+         "models told so, 20 trained (95 %: 35 to 65 %)."),
         (judged(None, axes=("width", ONE_BATCH)),
          "b is undecided at 24 layers, without warm-up (no forecast: every update used the same batch, which a model "
          "can learn by heart: give loss(model, step); its width is outside of what was tested). Each link alone "
@@ -109,6 +109,9 @@ RATE_3 = replace(CLIP, change="rate/3", label="a third of the rate", word="train
     [
         ((CLIP, RATE_3), "With a third of the rate it trains, the loss is 1.31 after 150 updates, 3.16 without: "
          "`lr = 3e-4`.", "b fails at 24 layers; with a third of the rate it trains (1.31, 3.16 without)."),
+        ((RATE_3, replace(RATE_3, label="a warm-up", loss=1.1)),
+         "With a warm-up it trains, the loss is 1.1 after 150 updates, 1.31 with a third of the rate, 3.16 without: "
+         "`lr = 3e-4`.", "with a warm-up it trains (1.1, 3.16 without)."),
         ((replace(RATE_3, without=math.nan),), "the loss is 1.31 after 150 updates, diverged without: `lr = 3e-4`.",
          "(1.31, diverged without)."),
         ((replace(CLIP, word="trains", probability=0.95),),

@@ -170,4 +170,4 @@ def test_of_one_reading_no_line_is_drawn_and_nothing_is_said_of_where_it_ends(tm
         watch.close()
     text = page.render(WatchShelf(tmp_path).load(watch.id), "stabkit report")
     assert "figure-watched_gradient" in text and "figure-watched_stream" not in text
-    assert "the output was read once" in text and "times its size away" not in text
+    assert "the output was read once" in text and "the output has moved" not in text

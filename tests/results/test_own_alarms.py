@@ -72,7 +72,7 @@ def test_a_warning_names_the_change_to_try():
     alarm = alarms().see("delta", 1, {f"{own.name}@relative": 2.0 for own in LAYERS})
     assert alarm.link == "step" and alarm.advice == (
         "try a tenth of the rate, or its optimiser's usual one if lower (helped 8 of 26 failing models); stabkit "
-        "probe tests it on a copy"
+        "probe tries changes on a copy"
     )
     assert alarm.to_json()["advice"] == alarm.advice
 

@@ -115,7 +115,8 @@ def _table(result: ProbeResult, page: Path, *, quiet: bool) -> None:
     if tried := links.cures(judged):
         heads = ("change", "", "", "loss", "without", "updates")
         rows = [tuple(one[name] for name in ("change", "word", "basis", "loss", "without", "updates")) for one in tried]
-        console.table("Changes tried on the deepest model", heads, rows)
+        enough = "; two train, so the others were not" * (sum(one.seen for one in judged.cures) > 1)
+        console.table(f"Changes tried on the deepest model{enough}", heads, rows)
         console.say()
     for note in () if quiet else anatomy.notes(judged.cells):
         console.paragraph(f"note: {note}")

@@ -53,7 +53,7 @@ def with_which_factors(runs: Sequence[Run], frame: pd.DataFrame) -> str:
 def _levels(group: pd.DataFrame) -> list[tuple[float, str]]:
     """What knowing word frequencies alone reaches, and what the published constants reach."""
     own = float(group.loc[group["scale"] == 1, "validation_loss"].median())
-    return [*_unigram(group), *([(own, "loss as published")] if np.isfinite(own) else [])]
+    return [*_unigram(group), *([(own, "")] if np.isfinite(own) else [])]
 
 
 def factors_alt(frame: pd.DataFrame) -> str:
@@ -69,7 +69,7 @@ SCALED = curves_of(
     short="α and β scaled",
     room="ablation",
     caption="DeepNet Fig. 9 (journal version), validation loss for BLEU.",
-    see="1 is the published constant. A circle trains, a square is stuck at the unigram loss.",
+    see="1 is the published constant, the lower dotted line its loss. A circle trains, a square is stuck.",
     read=(
         Note(
             "The paper: a small factor on α or a large one on β destabilises, a large factor on α or a small one on β "

@@ -185,7 +185,7 @@ PICTURE: RunPicture = Picture(
     short="Which link breaks, and when",
     room="chain",
     caption="DeepNet §2 (journal version), the chain of causes: not drawn in the paper.",
-    see="only the first line of a cell has a bar: the output moves, and no other link exceeds its limit",
+    see="no bar for the gradient; bars for the output and its tokens are common in runs that train, too",
     here=counts,
     read=(
         Note(

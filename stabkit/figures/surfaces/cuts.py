@@ -42,7 +42,7 @@ def title(drawn: Landscape) -> str:
     if not len(table):
         return "How rough the loss is along random directions"
     along = f"{where}along cuts" if where else "Along cuts"
-    return f"{along} {landscape.rougher(table, *dict.fromkeys(table['label']))}"
+    return landscape.rougher(table, *dict.fromkeys(table["label"]), where=f"{along} ")
 
 
 def shares(frame: pd.DataFrame) -> str:

@@ -22,7 +22,7 @@ from stabkit.figures.picture import Picture, always
 from stabkit.results.conditions import FACTS
 from stabkit.results.landscape import Landscape, Normalisation
 from stabkit.surface import roughness
-from stabkit.words import listed, percent, short
+from stabkit.words import fitting, listed, percent, short
 
 COLUMNS = (*FACTS, "ruler", "how", "a", "b", "loss")
 CONTOURS = 9
@@ -81,7 +81,7 @@ def title(drawn: Landscape) -> str:
     shares = rough(every(drawn))
     where, table = deepest(shares)
     if len(table):
-        return where + rougher(table, *dict.fromkeys(table["label"]))
+        return rougher(table, *dict.fromkeys(table["label"]), where=where)
     alone = shares[shares["depth"] == shares["depth"].iloc[-1]] if shares["label"].nunique() == 1 else shares.iloc[:0]
     if alone.empty:
         return "The loss around the weights"
@@ -100,9 +100,9 @@ def deepest(table: pd.DataFrame) -> tuple[str, pd.DataFrame]:
     return "", table.iloc[:0]
 
 
-def rougher(table: pd.DataFrame, first: str, second: str) -> str:
-    """`Post-LN's loss surface is rougher at its own scale, not at DeepNorm's`: by the share of negative curvature, by
-    ROUGHER or more in the median over seeds, and more in every seed."""
+def rougher(table: pd.DataFrame, first: str, second: str, *, where: str = "") -> str:
+    """`Post-LN's loss is rougher at its own scale (23% bends down against 0%), not at DeepNorm's`: by the share of
+    negative curvature, by ROUGHER or more in the median over seeds, and more in every seed."""
     rulers: list[Normalisation] = list(dict.fromkeys(table["ruler"]))
     more = {ruler: _apart(table[table["ruler"] == ruler], first, second) for ruler in rulers}
     own = next((apart for ruler, apart in more.items() if ruler.own), [])
@@ -111,17 +111,21 @@ def rougher(table: pd.DataFrame, first: str, second: str) -> str:
         more = {ruler: [-value for value in apart] for ruler, apart in more.items()}
     found = {ruler.label or "own": _clear(apart) for ruler, apart in more.items() if apart}
     at = tuple(found.get(name) for name in ("own", first, second))
-    whose = f"{first}'s loss surface"
-    if set(found) == {"own"}:
-        return f"{whose} is {'' if found['own'] else 'no '}rougher than {second}'s, each at its own scale"
-    sentences: dict[tuple[bool | None, ...], str] = {
-        (True, True, False): f"{whose} is rougher at its own scale, not at {second}'s",
-        (True, False, False): f"{whose} is rougher than {second}'s at its own scale, not at one for both",
-        (True, True, True): f"{whose} is rougher than {second}'s at either's scale",
-    }
+    whose = f"{where}{first}'s loss"
     if at == (False, False, False):
         return _not_clear(table, more, whose, first, second)
-    return sentences.get(at, f"Whether {whose} is rougher than {second}'s depends on the scale")
+    if set(found) == {"own"}:
+        said = f"{whose} is {'' if found['own'] else 'no '}rougher than {second}'s{{}}, each at its own scale"
+    else:
+        sentences: dict[tuple[bool | None, ...], str] = {
+            (True, True, False): f"{whose} is rougher at its own scale{{}}, not at {second}'s",
+            (True, False, False): f"{whose} is rougher than {second}'s at its own scale{{}}, not at one for both",
+            (True, True, True): f"{whose} is rougher than {second}'s at either's scale{{}}",
+        }
+        said = sentences.get(at, f"Whether {whose} is rougher than {second}'s depends on the scale{{}}")
+    by = table[[ruler.own for ruler in table["ruler"]]].groupby("label")["negative"].median()
+    shares = f" ({percent(by[first])} bends down against {percent(by[second])})" if {first, second} <= set(by.index) else ""
+    return fitting(said.format(shares), said.format(""))
 
 
 def _not_clear(
@@ -148,14 +152,9 @@ def _clear(apart: Sequence[float]) -> bool:
     return float(np.median(apart)) >= ROUGHER and min(apart) > 0
 
 
-def shares(frame: pd.DataFrame) -> str:
-    """`27% against 0% by each one's own directions, …`: the shares of two methods, medians over seeds, at every depth
-    that has both; "" where none has."""
-    return shares_of(rough(frame), lambda rows: rows.groupby("label")["negative"].median())
-
-
 def shares_of(table: pd.DataFrame, share: Callable[[pd.DataFrame], pd.Series[float]]) -> str:
-    """The same of a table of `rough`, by any mean over what it holds of a method."""
+    """`27% against 0% by each one's own directions, …` of a table of `rough`, by any mean over what it holds of a method,
+    at every depth that has both; "" where none has."""
     told = []
     for depth, own in table.groupby("depth", sort=False):
         labels = list(dict.fromkeys(own["label"]))
@@ -246,14 +245,14 @@ PICTURE: Picture[Landscape] = Picture(
     short="Loss surfaces",
     room="surfaces",
     caption="DeepNet Fig. 1 (journal version), which shows the first row, filter-normalised, early in training.",
-    see="a bowl, without negative curvature, under every normalisation",
-    here=shares,
+    see="Healthy is a bowl, without negative curvature, under every normalisation. Drawn is the first seed.",
     read=always(
         "The loss on a fixed held-out batch at θ + a·δ + b·η; the cross is θ itself. Step, normalisation and range "
         "stand above each row. First row: each method along directions made for its own weights. Normalised, "
         "these are as long as the weights, as in the papers; a method with small weights then moves less. "
         "Other rows: the same absolute directions for both. Roughness is Σ|Δ²L|/Σ|ΔL| over neighbouring points, "
-        "which has no unit; – where a point is not finite. Grey: not finite."
+        "which has no unit; – where a point is not finite. Grey: not finite. The headline's shares are medians over "
+        "seeds."
     ),
     columns=COLUMNS,
     value="loss",

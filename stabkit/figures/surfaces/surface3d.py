@@ -70,7 +70,7 @@ def draw(frame: pd.DataFrame) -> Figure | None:
             size = width / style.WIDTH, (HEIGHT - 0.5) / tall
             axes = Axes3D(figure, rect=(*box, *size), auto_add_to_figure=False, computed_zorder=False)
             figure.add_axes(axes)
-            _hill(axes, landscape.grid(surface), norm, str(label))
+            _hill(axes, landscape.grid(surface), norm, f"{label}, seed {surface['seed'].iloc[0]}")
     return figure
 
 
@@ -111,9 +111,9 @@ PICTURE: Picture[Landscape] = replace(
     name="surface3d",
     short="Loss surfaces in 3-D",
     read=always(
-        "The loss on a fixed held-out batch at θ + a·δ + b·η, θ in the middle; one seed. Normalised by each "
-        "method's own weights, a method with small weights moves less; under one method's directions both move "
-        "equally."
+        "The loss on a fixed held-out batch at θ + a·δ + b·η, θ in the middle. Normalised by each method's own weights, "
+        "a method with small weights moves less; under one method's directions both move equally. The headline's "
+        "shares are medians over seeds."
     ),
     draw=draw,
     title=landscape.title,

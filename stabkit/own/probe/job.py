@@ -41,7 +41,7 @@ from stabkit.own.probe.built_model import FACTORY, BuiltModel, fits, make, seede
 from stabkit.own.probe.changes import changed
 from stabkit.results.own import looks
 from stabkit.results.own.cell import PROBE_VERSION, ModelCell
-from stabkit.results.own.cure import SIDE_BY_SIDE
+from stabkit.results.own.cure import ALWAYS, SIDE_BY_SIDE
 from stabkit.results.own.decided import decided, known
 from stabkit.results.own.measured import UPDATES
 from stabkit.results.records import jsonable
@@ -57,7 +57,7 @@ READ = 7
 """Of what is read of a model: the same model read by another version is another result."""
 FIRST_CALL = "each depth here is its first call in a process of its own"
 OTHER_WEIGHTS = f"the factory gives other weights when it is called again with the same seed: {FIRST_CALL}"
-NOTHING_TO_CHANGE = "does not apply to this model"
+NOTHING_TO_CHANGE, AS_USUAL = "does not apply to this model", "not needed: as is usual already"
 
 
 def probe(job: Job, tell: Callable[[Event], None]) -> tuple[str, str]:
@@ -80,7 +80,7 @@ def _probed(
     start = followed.weights(as_is.model)
     made = changed(as_is, job["change"]) if job["change"] else as_is
     if made is None:
-        raise UsageError(NOTHING_TO_CHANGE)
+        raise UsageError(AS_USUAL if job["change"] in ALWAYS else NOTHING_TO_CHANGE)
     made, last = followed.counted(made)
     names = ("factory", "depth", "width", "seed", "lr", "times", "warmup", "steps", "blocks", "change", "ramped")
     probe_id = key(job, made, [asked(job, *names, "train"), PROBE_VERSION, READ])

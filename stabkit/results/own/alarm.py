@@ -132,7 +132,7 @@ class Alarm:
         _, helped, of = HELPED[self.link]
         which = "" if self.link in OF_ALL else " with this warning"
         on = f"{of} failing models{which}"
-        return f"try {self.change}{usual} (helped {helped} of {on}); stabkit probe tests it on a copy"
+        return f"try {self.change}{usual} (helped {helped} of {on}); stabkit probe tries changes on a copy"
 
     @property
     def whole(self) -> str:

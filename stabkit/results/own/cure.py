@@ -65,7 +65,7 @@ CLIP_LINE = f"torch.nn.utils.clip_grad_norm_(model.parameters(), {CLIP:g})  # be
 HEAD_LINE = f"model.get_parameter({{head!r}}).data /= {HEAD}"
 EVERY_PARAMETER = "for n, p in model.named_parameters(): p.data /="
 DEEPNORM_LINE = (
-    "x = norm({facts.factors[0]:.3g} * x + f(x))  # values, outputs, feed-forward at first * {facts.factors[1]:.3g}"
+    "x = norm({facts.factors[0]:.3g} * x + f(x))  # once: weights of values, outputs, feed-forward *= {facts.factors[1]:.3g}"
 )
 BEFORE_LINE = "x = x + f(norm(x))  # and one norm after the last"
 CHANGES = (
@@ -166,6 +166,16 @@ class Cure:
     without: float | None
     """That of the model as it is, on the same batches; NaN where a number was lost before."""
     updates: int
+
+    @property
+    def seen(self) -> bool:
+        """Whether it was seen to train."""
+        return self.word == "trains" and self.basis == "seen"
+
+    @property
+    def ended(self) -> float:
+        """By which two with one word are ordered: its loss; without one none is lower."""
+        return math.inf if self.loss is None or math.isnan(self.loss) else self.loss
 
     @property
     def marked(self) -> str:

@@ -45,9 +45,10 @@ class Judged:
 
     @property
     def cure(self) -> Cure | None:
-        """The first with which it trains, or probably does; what was seen to comes before what a forecast says."""
+        """That with which it trains, or probably does, and its loss is lowest; what was seen to comes before what a
+        forecast says."""
         named = [own for own in self.cures if own.word in ("trains", "probably trains")]
-        return min(named, key=lambda own: (own.basis != "seen", WORDS.index(own.word)), default=None)
+        return min(named, key=lambda own: (own.basis != "seen", WORDS.index(own.word), own.ended), default=None)
 
     @property
     def worst(self) -> Verdict:
