@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
@@ -79,8 +80,9 @@ def _axes(who: str, axes: Mapping[str, Sequence[Cell]]) -> list[FactorSentence]:
 
 def _lost(axis: str, along: Sequence[Cell]) -> list[str]:
     """`α × 0.25 is stuck`, of every word but `trains`."""
-    counts = {word: sum(cell.word == word for cell in along) for word in FAILS}
-    return [f"{_named(axis, _spans(axis, along, word))} {FAILS[word][counts[word] > 1]}" for word in FAILS if counts[word]]
+    counts = Counter(cell.word for cell in along)
+    lost = [word for word in FAILS if counts[word]]
+    return [f"{_named(axis, _spans(axis, along, word))} {FAILS[word][counts[word] > 1]}" for word in lost]
 
 
 def _best(axes: Mapping[str, Sequence[Cell]]) -> str:

@@ -116,8 +116,5 @@ def test_a_watchs_captions_say_what_is_drawn():
     two = frame[frame["run"].isin(["a", "b"])]
     assert by_name["gradient"].here(two) == "falls to 0.20 and rises to 8.0"
     assert by_name["stream"].here(two) == "the one that changes most goes from 1.0 to 8.0 (b)"
-    assert (
-        by_name["update"].here(frame)
-        == "0.30 at most, at update 1; the output has moved by 140 % of its size"
-    )
+    assert by_name["update"].here(frame) == "0.30 at most, at update 1; the output has moved by 140 % of its size"
     assert by_name["loss"].here(two[two["run"] == "a"].assign(run="loss")) == "from 1.0 to 1.0, 0.20 at its lowest"

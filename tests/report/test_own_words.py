@@ -52,8 +52,8 @@ LOW = replace(
          "models told so, 88 trained (95 %: 92 to 99 %)."),
         (judged(0.04, warmup=50, shallow=0.95, gradient=LOW),
          "b trains to 6 layers, fails at 24, with a warm-up of 50 updates (24 layers: forecast 0.04). Of 57 "
-         "held-out models told so, 53 did not train (95 %: 83 to 97 %). The lowest layer receives 0.0040 of the top layer's "
-         "gradient before any update: lower than in 99 % of models that train."),
+         "held-out models told so, 53 did not train (95 %: 83 to 97 %). The lowest layer receives 0.0040 of "
+         "the top layer's gradient before any update: lower than in 99 % of models that train."),
         (judged(0.5, basis="seen", updates=300),
          "b is undecided at 24 layers, without warm-up (seen, after 300 updates). Of 40 held-out "
          "models told so, 20 trained (95 %: 35 to 65 %)."),
@@ -87,7 +87,7 @@ def test_scores_explain_first_where_they_are_beyond_what_models_have_that_train(
     )
     said = links.answer(judged(0.5, scores=little, gradient=LOW))
     assert (
-        f"the logits hold 0.01 nats of information about their input: {rank}." in said
+        f"about their input while the rate rises to 16 times its peak: {rank}." in said
         if rank
         else "The lowest layer receives" in said
     )
@@ -173,7 +173,7 @@ def test_scores_that_tell_little_explain_where_no_link_is_unusual():
     little = replace(LOW, ground=Ground(key="scores"), level=0.01, step=32, healthy=replace(LOW.healthy, percent=20.0))
     said = links.answer(judged(0.5, scores=little))
     assert said.endswith(
-        "While the rate is raised to 16 times its peak, the logits hold 0.01 nats of information about their input: "
+        "The logits hold 0.01 nats of information about their input while the rate rises to 16 times its peak: "
         "lower than in 80 % of models that train."
     )
 

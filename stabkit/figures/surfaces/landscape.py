@@ -124,7 +124,8 @@ def rougher(table: pd.DataFrame, first: str, second: str, *, where: str = "") ->
         }
         said = sentences.get(at, f"Whether {whose} is rougher than {second}'s depends on the scale{{}}")
     by = table[[ruler.own for ruler in table["ruler"]]].groupby("label")["negative"].median()
-    shares = f" ({percent(by[first])} bends down against {percent(by[second])})" if {first, second} <= set(by.index) else ""
+    both = {first, second} <= set(by.index)
+    shares = f" ({percent(by[first])} bends down against {percent(by[second])})" if both else ""
     return fitting(said.format(shares), said.format(""))
 
 
@@ -153,8 +154,8 @@ def _clear(apart: Sequence[float]) -> bool:
 
 
 def shares_of(table: pd.DataFrame, share: Callable[[pd.DataFrame], pd.Series[float]]) -> str:
-    """`27% against 0% by each one's own directions, …` of a table of `rough`, by any mean over what it holds of a method,
-    at every depth that has both; "" where none has."""
+    """`27% against 0% by each one's own directions, …` of a table of `rough`, by any mean over what it holds of a
+    method, at every depth that has both; "" where none has."""
     told = []
     for depth, own in table.groupby("depth", sort=False):
         labels = list(dict.fromkeys(own["label"]))

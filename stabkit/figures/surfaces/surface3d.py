@@ -111,9 +111,9 @@ PICTURE: Picture[Landscape] = replace(
     name="surface3d",
     short="Loss surfaces in 3-D",
     read=always(
-        "The loss on a fixed held-out batch at θ + a·δ + b·η, θ in the middle. Normalised by each method's own weights, "
-        "a method with small weights moves less; under one method's directions both move equally. The headline's "
-        "shares are medians over seeds."
+        "The loss on a fixed held-out batch at θ + a·δ + b·η, θ in the middle. Normalised by each method's own "
+        "weights, a method with small weights moves less; under one method's directions both move equally. The "
+        "headline's shares are medians over seeds."
     ),
     draw=draw,
     title=landscape.title,

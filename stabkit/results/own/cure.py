@@ -65,7 +65,7 @@ CLIP_LINE = f"torch.nn.utils.clip_grad_norm_(model.parameters(), {CLIP:g})  # be
 HEAD_LINE = f"model.get_parameter({{head!r}}).data /= {HEAD}"
 EVERY_PARAMETER = "for n, p in model.named_parameters(): p.data /="
 DEEPNORM_LINE = (
-    "x = norm({facts.factors[0]:.3g} * x + f(x))  # once: weights of values, outputs, feed-forward *= {facts.factors[1]:.3g}"
+    "x = norm({facts.factors[0]:.3g} * x + f(x))  # once: values, outputs, feed-forward *= {facts.factors[1]:.3g}"
 )
 BEFORE_LINE = "x = x + f(norm(x))  # and one norm after the last"
 CHANGES = (
@@ -169,7 +169,7 @@ class Cure:
 
     @property
     def seen(self) -> bool:
-        """Whether it was seen to train."""
+        """To train."""
         return self.word == "trains" and self.basis == "seen"
 
     @property
