@@ -88,13 +88,14 @@ def grid(columns: Sequence[str], rows: Sequence[Sequence[object]], width: int) -
     ]
     whole = [max(map(cell_len, lines)) for lines in texts]
     least = [max((cell_len(word) for line in lines for word in line.split()), default=0) for lines in texts]
-    least = [*whole[:1], *(min(LONGEST, word) for word in least[1:])]  # the first is not broken at all
+    kept = 1 if whole[0] <= width // 2 else 0  # a first column of names is not broken at all
+    least = [*whole[:kept], *(min(LONGEST, word) for word in least[kept:])]
     lines, spaces = 3 * (len(columns) - 1), 2 * (len(columns) - 1)
     tight = sum(least) + lines > width or sum(whole) + spaces <= width < sum(whole) + lines
     box, padding = (None, (0, 2, 0, 0)) if tight else (HEAVY_HEAD, (0, 1, 0, 1))
     table = Table(show_edge=False, pad_edge=False, box=box, padding=padding)
     for i, name in enumerate(columns):
-        table.add_column(escape(name), overflow="fold", no_wrap=i == 0, min_width=least[i])
+        table.add_column(escape(name), overflow="fold", no_wrap=i < kept, min_width=least[i])
     for row in rows:
         cells = ["\n".join(map(plain, str(cell).split("\n"))) for cell in row]
         table.add_row(*(Text(text, getattr(cell, "style", "")) for text, cell in zip(cells, row, strict=True)))

@@ -56,6 +56,8 @@ def main() -> None:
 
 
 def _sentence(error: Any) -> str:
+    if type(error).__name__ == "MissingParameter" and (lacks := error.param):
+        return f"{lacks.metavar or lacks.name.upper()} is missing: {lacks.help[:1].lower()}{lacks.help[1:]}"
     return meant(" ".join(str(error.format_message()).split()))
 
 

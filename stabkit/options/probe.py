@@ -29,7 +29,7 @@ def probe(options: ProbeOptions) -> tuple[ProbeRequest, ExecutorOptions]:
         here=folder_of(options.factory) or os.getcwd(),
         depths=(None,) if depths in (None, "") else ranges.wholes("--depths", depths, 1, 10_000),
         seeds=ranges.wholes("--seeds", options.seeds, 0, 2**31),
-        lrs=(0.0,) if rates in (None, "") else ranges.reals("--lr", rates, 1e-12, 1e30),
+        lrs=(0.0,) if rates in (None, "") else ranges.reals("--lr", rates, 0.0, 1e30, above=True),
         warmup=None if options.warmup is None else ranges.whole("--warmup", options.warmup, 0, 1_000_000),
         steps=ranges.whole("--steps", options.steps, 1, 10_000),
         blocks=options.blocks or "",

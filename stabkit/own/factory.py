@@ -56,14 +56,25 @@ def refuse_missing(option: str, text: str) -> None:
     """Raises UsageError for a name that is none, or whose module or package is in no place: nothing is imported."""
     module, (_, colon, name) = module_of(text), text.partition(":")
     if not colon or not all(part.isidentifier() for part in module.split(".")) or not name.isidentifier():
-        raise UsageError(f"{option} is package.module:function or file.py:function in this folder, got {text!r}")
+        meant = f"; did you mean {known}?" if (known := _functions(module)) and not name else ""
+        raise UsageError(f"{option} is package.module:function or file.py:function in this folder, got {text!r}{meant}")
     first = module.partition(".")[0]
     try:
         there = first in sys.modules or find_spec(first) or PathFinder.find_spec(first, [os.getcwd()])
     except (ImportError, ValueError):  # a finder of another's: importing will tell
         return
     if not there:
-        raise UsageError(f"{option}: no module {first!r}; {LOOKED}")
+        file = text.partition(":")[0]
+        raise UsageError(f"{option}: no {'file' if file.endswith('.py') else 'module'} {file!r}; {LOOKED}")
+
+
+def _functions(module: str) -> str:
+    """`my.py:gpt or my.py:bert` of a file in this folder; "" without one, or without a function."""
+    path = Path(*module.split(".")).with_suffix(".py")
+    with suppress(OSError, SyntaxError, ValueError):
+        tree = ast.parse(path.read_bytes())
+        return " or ".join([f"{path}:{n.name}" for n in tree.body if isinstance(n, ast.FunctionDef)][:3])
+    return ""
 
 
 def imports(function: Callable[..., Any]) -> None:

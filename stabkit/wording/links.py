@@ -103,8 +103,8 @@ def _mended(judged: Judged) -> str:
         said = f"by its forecast alone ({probability(cure.probability or 0.0)})"
         return f"with {cure.label} it {cure.word}, {said}: {cure.marked}{left}"
     beside = f", {_number(cure.without)} without" if cure.without is not None else ""
-    others = (own for own in judged.cures if own.seen and own.loss and own != cure)
-    also = "".join(f", {own.loss:.3g} with {own.label}" for own in others)
+    others = (own for own in judged.cures if own.seen and own.updates == cure.updates and own != cure)
+    also = "".join(f", {_number(own.loss)} with {own.label}" for own in others)
     loss = f"the loss is {cure.loss:.3g} after {updates(cure.updates)}{also}{beside}"
     return f"with {cure.label} it {cure.word}, {loss}: {cure.marked}"
 

@@ -185,8 +185,8 @@ def test_the_tutorial_ends_with_0_for_the_good_model_and_7_for_the_bad_change(tm
     github = {"GITHUB_ACTIONS": "true", "GITHUB_STEP_SUMMARY": str(summary)}
     good = stabkit(*AFTER.split(), cwd=tmp_path, env=github)
     assert good.returncode == 0 and "::notice title=stabkit probe model:gpt::" in good.stderr
-    assert "No worse than depth.json: trains (0.9" in summary.read_text()
-    assert good.stderr.count("no worse than depth.json: trains (0.9") == 2, "said in the terminal and annotated"
+    assert "No worse than depth.json at 16 layers: trains (0.9" in summary.read_text()
+    assert good.stderr.count("no worse than depth.json at 16 layers: trains (0.9") == 2, "said in the terminal and annotated"
     assert re.search(r"\| Gradient \| (usual|unusual) \|", summary.read_text())
 
     (tmp_path / "model.py").write_text(MODEL.replace("norm_first=True", "norm_first=False"), encoding="utf-8")
@@ -197,7 +197,7 @@ def test_the_tutorial_ends_with_0_for_the_good_model_and_7_for_the_bad_change(tm
     assert number.sub("N", last) == number.sub("N", printed)
     for said, shown in zip(number.findall(last), number.findall(printed), strict=True):
         assert float(said) == pytest.approx(float(shown), rel=0.05, abs=0.03), "as another processor may round it"
-    said = "orse than depth.json: trains (0.99) before, fails (0.0"
+    said = "orse than depth.json at 16 layers: trains (0.99) before, fails (0.0"
     assert f"::error title=stabkit probe model:gpt::w{said}" in bad.stderr
     assert f"**W{said}" in summary.read_text() and "gradient fails and did not" in summary.read_text()
     assert (tmp_path / "depth.json").read_bytes() == kept, "a gate writes no baseline"

@@ -140,7 +140,8 @@ def plan(
         f"worker{'s' * (workers > 1)}, {memory / 1e9:.1f} GB of memory, {room / 1e6:.0f} MB of disk"
     )
     if drawn:
-        console.say(f"their surfaces, unless they are drawn already: {cost.span(drawn)} more")
+        every = cost.span(seconds + drawn)
+        console.say(f"their surfaces, unless they are drawn already: {cost.span(drawn)} more, {every} in all")
 
 
 def budget(need: Budget, *, json: bool) -> None:

@@ -34,13 +34,14 @@ class AgainstBaseline:
     """What became worse, a sentence each."""
     steady: str
     """Before and now, where nothing did."""
+    at: str
+    """` at 12 layers`, the depth whose word is held; "" without one."""
 
     @property
     def sentence(self) -> str:
-        """`no worse than depth.json: trains (0.96 before, 0.97 now)`."""
-        if self.worse:
-            return f"worse than {self.file}: {'; '.join(self.worse)}"
-        return f"no worse than {self.file}: {self.steady}"
+        """`no worse than depth.json at 12 layers: trains (0.96 before, 0.97 now)`."""
+        said = f"{'' if self.worse else 'no '}worse than {self.file}{self.at}"
+        return f"{said}: {'; '.join(self.worse) or self.steady}"
 
 
 def read(params: Mapping[str, Any], given: Mapping[str, Any]) -> Baseline | None:
@@ -64,7 +65,8 @@ def compared(result: ProbeResult, before: Baseline, file: str) -> AgainstBaselin
     """What became worse than the baseline in this file."""
     now = _now(result)
     worse = tuple(baseline.worse(before, now))
-    return AgainstBaseline(file, worse, "" if worse else baseline.steady(before, now))
+    at = f" at {now.depths[-1]} layers" if now.depths[-1] else ""
+    return AgainstBaseline(file, worse, "" if worse else baseline.steady(before, now), at)
 
 
 def write(result: ProbeResult, path: Path) -> None:

@@ -96,7 +96,7 @@ def ls(*, json: bool) -> None:
         return
     for paper in dict.fromkeys(item.paper for item in ITEMS):
         listed = [(item.key, item.name, item.title) for item in ITEMS if item.paper == paper]
-        console.table(paper, ("item", "", ""), listed)
+        console.table(paper, ("item", "in the paper", "what it shows"), listed)
         console.say()
     console.say("What a small machine cannot rerun, even qualitatively:")
     for what, why in NOT_HERE:
@@ -171,7 +171,7 @@ def show(steps: Sequence[Step], refused: Sequence[Part], limit: float | None, *,
         for s in steps
         if s.fits
     ]
-    console.table("The plan, cheapest first; runs that items share are counted once", ("", "", "runs", "time"), rows_)
+    console.table("The plan, cheapest first; runs that items share are counted once", ("item", "in the paper", "runs", "time"), rows_)
     total = sum(s.seconds for s in steps if s.fits)
     total += cost.COMMAND * (total > 0)
     console.say(f"{len(rows_)} of {len(steps)} items, about {duration(total)}")
@@ -190,7 +190,7 @@ def _verdicts(parts: Sequence[Part], beyond: Sequence[Step]) -> None:
     else:
         ordered = sorted(parts, key=lambda part: ITEMS.index(part.item))
         rows = [(part.item.key, part.item.title, answer(part)[0]) for part in ordered]
-        console.table("What became of the papers' claims", ("", "", ""), rows)
+        console.table("What became of the papers' claims", ("item", "what it shows", "answer"), rows)
     for step in beyond:
         console.say(f"not run, beyond the budget: {step.asked.item.key} ({duration(step.seconds)})")
 

@@ -46,7 +46,7 @@ def probe(invocation: Invocation) -> None:
         body = document.body(result.judged, result.done, result.request, page, result.seconds, against)
         console.document(json_document.text(body))
     else:
-        _table(result, page, quiet=invocation.flag("quiet"))
+        _table(result, page, quiet=invocation.flag("quiet"), goes_on=not (held and held.worse))
     ends = _ends(result, strict=invocation.flag("strict"), no_fail=invocation.flag("no_fail"))
     if invocation.flag("update_baseline") and not result.failed:
         gate.write(result, Path(str(file)))
@@ -101,8 +101,9 @@ def _ends(result: ProbeResult, *, strict: bool, no_fail: bool) -> StabkitError |
     return None
 
 
-def _table(result: ProbeResult, page: Path, *, quiet: bool) -> None:
-    """The words and links of every rate, the changes that were tried, the sentence, the page, and what to do next."""
+def _table(result: ProbeResult, page: Path, *, quiet: bool, goes_on: bool) -> None:
+    """The words and links of every rate, the changes that were tried, the sentence, the page, and what to do next: what
+    became worse is reverted or accepted."""
     judged, done = result.judged, result.done
     for row in links.rates(judged):
         words = ("", "", "", *(one.word for one in row["said"]), "")
@@ -113,8 +114,8 @@ def _table(result: ProbeResult, page: Path, *, quiet: bool) -> None:
         console.paragraph(f"{'; '.join(units)}. {'Geometric means over seeds' if row['seeds'] > 1 else 'One seed'}.")
         console.say()
     if tried := links.cures(judged):
-        heads = ("change", "", "", "loss", "without", "updates")
-        rows = [tuple(one[name] for name in ("change", "word", "basis", "loss", "without", "updates")) for one in tried]
+        heads = ("change", "", "loss", "without", "updates")
+        rows = [(one["change"], f"{one['word']}, {one['basis']}", *(one[name] for name in heads[2:])) for one in tried]
         enough = "; two train, so the others were not" * (sum(one.seen for one in judged.cures) > 1)
         console.table(f"Changes tried on the deepest model{enough}", heads, rows)
         console.say()
@@ -124,5 +125,5 @@ def _table(result: ProbeResult, page: Path, *, quiet: bool) -> None:
         console.say(f"{done.reused} of {len(judged.cells)} cached; --fresh probes them again")
     console.paragraph(result.verdict)
     console.say(f"report: {page}")
-    if not quiet and not result.failed:
+    if goes_on and not quiet and not result.failed:
         console.say(f"next: {links.following(judged, result.request.factory)}")

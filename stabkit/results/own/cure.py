@@ -99,7 +99,7 @@ CHANGES = (
         "last",
     ),
     Change("deepnorm", "DeepNorm in place of Post-LN", DEEPNORM_LINE, "deepnorm"),
-    Change("norm before", "the norm before the branch in place of after the sum", BEFORE_LINE, "before"),
+    Change("norm before", "the norm before the branch", BEFORE_LINE, "before"),
     Change("branch/sqrt(N)", "every branch times 1/√N", "x = x + f(x) / math.sqrt({facts.layers})", "branch", -0.5),
     Change("branch/N", "every branch times 1/N", "x = x + f(x) / {facts.layers}", "branch", -1.0),
     Change("rate*3", "three times the rate", RATE_LINE, "rate", 1 / 3),
