@@ -198,7 +198,7 @@ def _outcome(who: str, verdict: Verdict, warmup: int, *, several: bool) -> str:
 
 
 def worth(decision: Decision) -> str:
-    """How often that came true: `. Of 34 held-out models told so, 34 did not train (95 %: 90 to 100 %)`; "" where a
+    """How often that came true: `. Of 34 held-out models judged so, 34 did not train (95 %: 90 to 100 %)`; "" where a
     number was lost, or nothing is known."""
     if decision.diverges or decision.probability is None:
         return ""
@@ -207,7 +207,8 @@ def worth(decision: Decision) -> str:
         return ". No such model was among those tested"
     became = "did not train" if decision.word in ("fails", "probably fails") else "trained"
     low, high = (100 * end for end in wilson(right / n, n))
-    return f". Of {n} held-out models told so, {right} {became} (95 %: {low:.0f} to {high:.0f} %)"
+    how = "judged so" if decision.basis == "seen" else "with such a forecast"
+    return f". Of {n} held-out models {how}, {right} {became} (95 %: {low:.0f} to {high:.0f} %)"
 
 
 def in_short(judged: Judged) -> str:

@@ -49,14 +49,14 @@ LOW = replace(
     [
         (judged(0.97, shallow=0.98),
          "b trains at 6 to 24 layers, without warm-up (24 layers: forecast 0.97). Of 90 held-out "
-         "models told so, 88 trained (95 %: 92 to 99 %)."),
+         "models with such a forecast, 88 trained (95 %: 92 to 99 %)."),
         (judged(0.04, warmup=50, shallow=0.95, gradient=LOW),
          "b trains to 6 layers, fails at 24, with a warm-up of 50 updates (24 layers: forecast 0.04). Of 57 "
-         "held-out models told so, 53 did not train (95 %: 83 to 97 %). The lowest layer receives 0.0040 of "
+         "held-out models with such a forecast, 53 did not train (95 %: 83 to 97 %). The lowest layer receives 0.0040 of "
          "the top layer's gradient before any update: lower than in 99 % of models that train."),
         (judged(0.5, basis="seen", updates=300),
          "b is undecided at 24 layers, without warm-up (seen, after 300 updates). Of 40 held-out "
-         "models told so, 20 trained (95 %: 35 to 65 %)."),
+         "models judged so, 20 trained (95 %: 35 to 65 %)."),
         (judged(None, axes=("width", ONE_BATCH)),
          "b is undecided at 24 layers, without warm-up (no forecast: every update used the same batch, which a model "
          "can learn by heart: give loss(model, step); its width is outside of what was tested). Each link alone "
