@@ -258,18 +258,18 @@ def changed(found: Judged, request: ProbeRequest, execute: Map, until: float, pr
                     break
     tried = list(itertools.takewhile(lambda key: key not in waiting, keys)) if "" not in waiting else keys
     all_ = [cure(cells[key], cells.get("")) for key in tried if key in cells]
-    before = itertools.accumulate((one.seen for one in all_), initial=0)
+    before = itertools.accumulate((one.trains for one in all_), initial=0)
     cures = tuple(one for one, seen in zip(all_, before, strict=False) if seen < ENOUGH)  # later ones: by timing alone
     shown = ("", *(one.change for one in cures))
     beside = tuple((key, cells[key]) for key in shown if key in cells and "trained" in cells[key].records)
-    left = 0 if sum(one.seen for one in cures) >= ENOUGH else len([key for key in waiting if key])
+    left = 0 if sum(one.trains for one in cures) >= ENOUGH else len([key for key in waiting if key])
     return replace(found, cures=cures, untried=left, time=request.time, beside=beside)
 
 
 def _enough(keys: Sequence[str], waiting: Collection[str], cells: Mapping[str, ModelCell]) -> bool:
     """Whether ENOUGH are seen to train among those before the first that has not ended."""
     ended = itertools.takewhile(lambda key: key not in waiting, keys)
-    return sum(cure(cells[key]).seen for key in ended if key and key in cells) >= ENOUGH
+    return sum(cure(cells[key]).trains for key in ended if key and key in cells) >= ENOUGH
 
 
 def _read(shelf: Shelf[ModelCell], answer: str) -> ProbedCell | Lost:

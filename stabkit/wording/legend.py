@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 from stabkit.results.forecast.logistic import LIKELY, PROBABLY, UNLIKELY
 from stabkit.results.forecast.measured import UPDATES
-from stabkit.results.forecast.model import HORIZON
 from stabkit.results.matrix import OUTCOMES, Matrix, VerdictCell
 from stabkit.results.outcome import AT_UNIGRAM, BY_EYE, VANISHED, Outcome, Risk, displayed
 from stabkit.wording import links
@@ -30,8 +29,7 @@ MEANINGS = (
     (
         "forecast trains",
         "trains",
-        f"forecast from the first {UPDATES} updates, dashed: p ≥ {LIKELY} that its least likely seed trains within "
-        f"{HORIZON['text']} past the warm-up ({HORIZON['synthetic']} on the synthetic task)",
+        f"forecast from the first {UPDATES} updates, dashed: the least likely seed trains with p ≥ {LIKELY}",
     ),
     ("forecast probably-trains", "probably trains", f"forecast: p ≥ {PROBABLY} that it trains"),
     ("forecast undecided", "undecided", f"forecast: p of {1 - PROBABLY:.2g} to {PROBABLY}, no p, or seeds differ"),

@@ -103,7 +103,7 @@ def _mended(judged: Judged) -> str:
         said = f"by its forecast alone ({probability(cure.probability or 0.0)})"
         return f"with {cure.label} it {cure.word}, {said}: {cure.marked}{left}"
     beside = f", {_number(cure.without)} without" if cure.without is not None else ""
-    others = (own for own in judged.cures if own.seen and own.updates == cure.updates and own != cure)
+    others = (own for own in judged.cures if own.trains and own.updates == cure.updates and own != cure)
     also = "".join(f", {_number(own.loss)} with {own.label}" for own in others)
     loss = f"the loss is {cure.loss:.3g} after {updates(cure.updates)}{also}{beside}"
     return f"with {cure.label} it {cure.word}, {loss}: {cure.marked}"
@@ -417,7 +417,8 @@ def _among_cell(name: str, link: LinkVerdict, level: float | None, deepest: bool
         return LinkCell("plain" if number else "missing", "", number)
     low, here, high = (float(f"{value:.2g}") for value in (link.healthy.low, level, link.healthy.high))
     usual = low <= here <= high  # as they are written
-    return LinkCell("trains" if usual else "risk", WITHIN if usual else OUTSIDE, number)
+    better = here > high and name in ("scores", "loss")  # told more, learnt more
+    return LinkCell("trains" if usual or better else "risk", WITHIN if usual else OUTSIDE, number)
 
 
 def within(link: LinkVerdict, level: float | None) -> bool:

@@ -26,7 +26,7 @@ def probe(name, out, *more, depths="2,4,8", seeds="0", steps="2"):
 def test_a_module_that_is_nowhere_is_told_at_once_before_torch_is_imported(word):
     done = process(word, "nowhere.py:gpt", env={"PYTHONPROFILEIMPORTTIME": "1"})
     assert done.returncode == 2 and not done.stdout and " torch\n" not in done.stderr
-    assert "error: FACTORY: no module 'nowhere'; looked on" in done.stderr.splitlines()[-1]
+    assert "error: FACTORY: no file 'nowhere.py'; looked on" in done.stderr.splitlines()[-1]
 
 
 @pytest.mark.slow

@@ -127,7 +127,7 @@ def test_deepnorm_in_place_of_post_ln_is_the_model_written_so():
     assert torch.allclose(ours.model(tokens), theirs.model(tokens), atol=1e-4)
     facts = cell(ours, record(ours, 2), factory="a:b", depth=6, lr=0.0, seed=0, steps=2, change="deepnorm").facts
     assert BY_KEY["deepnorm"].code(facts).startswith("x = norm(1.86 * x + f(x))")
-    assert "* 0.38" in BY_KEY["deepnorm"].code(facts)
+    assert "*= 0.38" in BY_KEY["deepnorm"].code(facts)
 
 
 @pytest.mark.parametrize("name", ["pre_ln", "deepnorm", "keel"])

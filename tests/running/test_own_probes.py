@@ -81,8 +81,8 @@ def changes(monkeypatch, says, *, ends=(0, 0, 0), reused=False, training=()):
 
     def cure(cell, without=None):
         word, basis = says[cell.facts.change]
-        seen = (word, basis) == ("trains", "seen")
-        return SimpleNamespace(change=cell.facts.change, word=word, basis=basis, seen=seen)
+        trains = (word, basis) == ("trains", "seen")
+        return SimpleNamespace(change=cell.facts.change, word=word, basis=basis, trains=trains)
 
     monkeypatch.setattr(probes.plan, "settled", settled)
     monkeypatch.setattr(probes, "closing", nullcontext)

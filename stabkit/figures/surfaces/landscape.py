@@ -246,7 +246,8 @@ PICTURE: Picture[Landscape] = Picture(
     short="Loss surfaces",
     room="surfaces",
     caption="DeepNet Fig. 1 (journal version), which shows the first row, filter-normalised, early in training.",
-    see="Healthy is a bowl, without negative curvature, under every normalisation. Drawn is the first seed.",
+    see="a bowl, without negative curvature, under every normalisation",
+    here=lambda frame: f"seed {frame['seed'].iloc[0]}, its shares over the surfaces",
     read=always(
         "The loss on a fixed held-out batch at θ + a·δ + b·η; the cross is θ itself. Step, normalisation and range "
         "stand above each row. First row: each method along directions made for its own weights. Normalised, "

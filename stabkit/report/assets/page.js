@@ -110,7 +110,7 @@ function windows(svg) {
       right = Math.max(right, (at.right - box.left) * scale);
       bottom = Math.max(bottom, (at.bottom - box.top) * scale);
     }
-    return {x, y, w, left: Math.max(0, left - 3), top: Math.max(0, top - 3), right: Math.min(wide, right + 3), bottom: bottom + 3};
+    return {x, y, w, h, left: Math.max(0, left - 3), top: Math.max(0, top - 3), right: Math.min(wide, right + 3), bottom: bottom + 3};
   }).sort((a, b) => a.y - b.y || a.x - b.x);
   const whole = panels.filter((panel) => panel.w >= 60);
   for (const bar of panels.filter((panel) => panel.w < 60)) { // a scale of colours goes with the panel at its left
@@ -121,6 +121,13 @@ function windows(svg) {
   for (const text of svg.querySelectorAll("text")) {
     const at = text.getBoundingClientRect();
     if (text.closest("[data-panel]") || !at.width) continue;
+    const middle = [(at.left + at.right) / 2 - box.left, (at.top + at.bottom) / 2 - box.top].map((value) => value * scale);
+    const around = whole.find((p) => Math.abs(middle[0] - p.x - p.w / 2) < p.w / 2 + 20 && middle[1] > p.y && middle[1] < p.y + p.h);
+    if (around) { // an axis in 3-D writes outside of its group
+      around.left = Math.min(around.left, Math.max(0, (at.left - box.left) * scale - 3));
+      around.right = Math.max(around.right, (at.right - box.left) * scale + 3);
+      continue;
+    }
     const top = (at.top - box.top) * scale - 2, line = lines.find((other) => Math.abs(other.top - top) < 9) ?? {top, left: wide, right: 0, bottom: 0};
     if (!lines.includes(line)) lines.push(line);
     line.left = Math.min(line.left, Math.max(0, (at.left - box.left) * scale - 20));

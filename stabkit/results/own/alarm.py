@@ -260,7 +260,7 @@ class Alarms:
             since.append(step)
             if len(since) >= IN_A_ROW:
                 what = f"{self._layer(stack, min(norms))} receives {times(ratio)} the top layer's gradient"
-                what += f" since update {since[0]}"
+                what += f", too {'little' if ratio < 1 else 'much'} since update {since[0]}"
                 why = _of_ratio(ratio)
                 numbers = {"ratio": ratio, "limit": WEAK, "lowest": low, "top": top}
                 return Alarm(step=step, link="gradient", sentence=f"{what}; {why}", numbers=numbers)

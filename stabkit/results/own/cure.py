@@ -168,8 +168,8 @@ class Cure:
     updates: int
 
     @property
-    def seen(self) -> bool:
-        """To train."""
+    def trains(self) -> bool:
+        """Seen, not by a forecast."""
         return self.word == "trains" and self.basis == "seen"
 
     @property
