@@ -145,14 +145,12 @@ def libraries(python: Path) -> int:
     constraints = ["-c", str(HERE / "constraints.txt")]
     installed = [
         "import transformers, x_transformers, accelerate, lightning, hyper_connections, pytorch_optimizer",
-        "import importlib.util as u; assert all(map(u.find_spec, ('timm', 'trackio', 'wandb', 'mlflow', 'pyarrow')))",
+        "import importlib.util as u; assert all(map(u.find_spec, ('timm', 'trackio', 'wandb', 'mlflow')))",
     ]
     if not any(run([str(python), "-c", line], quiet=True) for line in installed):
         return 0
     alone = ["timm", "trackio", "gradio_client", "orjson"]
-    if run([*pip, *constraints, "-e", f"{HERE}[test,libraries,parquet]"]) or run(
-        [*pip, *constraints, "--no-deps", *alone]
-    ):
+    if run([*pip, *constraints, "-e", f"{HERE}[test,libraries]"]) or run([*pip, *constraints, "--no-deps", *alone]):
         return fail("pip could not install the libraries; the lines above say why")
     return 0
 

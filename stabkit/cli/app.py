@@ -121,7 +121,7 @@ def export(
     runs: Runs = [],  # noqa: B006
     *,
     what: Annotated[str, Option("records, or runs: a row a run.", OUT)] = "records",
-    to: Annotated[str, Option("csv, jsonl, or parquet (needs the extra parquet).", OUT)] = "csv",
+    to: Annotated[str, Option("csv or jsonl.", OUT)] = "csv",
     out: Annotated[str, Option("The file to write; default: standard output.", OUT, "FILE")] = "",
     store: Store = "",
 ) -> None:

@@ -44,16 +44,6 @@ def slopes(runs: Sequence[Run]) -> None:
     if frame.empty:
         return
     console.paragraph(title(runs) + ".")
-    if apart := slope.agreement(runs):
-        beyond = [name for name, share in apart if share > slope.AGREE]
-        widest = f"{apart[0][0]}, {percent(apart[0][1])} apart"
-        agreement = f"Two rates agree within {percent(slope.AGREE)} in every run (widest: {widest})."
-        if beyond:
-            agreement = (
-                f"Two rates differ by more than {percent(slope.AGREE)} in {len(beyond)} of {len(apart)} runs ({widest})"
-            )
-            agreement += ": not linear, or lost in rounding; `--dtype float64` shows which."
-        console.paragraph(agreement)
 
 
 def _slope_cell(group: Any) -> str:

@@ -1,25 +1,21 @@
 """The records as one long table, and any table as a file for other tools.
 
 A row is (run, step, probe, site, value). Values that are not finite are nan, inf and -inf: words in CSV, the strings
-"nan", "inf" and "-inf" in JSON lines, which stay strict, and numbers in Parquet, which keeps the type of every column.
+"nan", "inf" and "-inf" in JSON lines, which stay strict.
 """
 
 from __future__ import annotations
 
 import csv
-import io
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Protocol, TextIO
 
 from stabkit.results.records import Table, jsonable
 
-KINDS = ("csv", "jsonl", "parquet")
+KINDS = ("csv", "jsonl")
 COLUMNS = ("run", "step", "probe", "site", "value")
-GROUP = 100_000
-"""Rows of a row group of Parquet: what is held as Python values at a time."""
 Row = tuple[object, ...]
 
 
@@ -65,22 +61,3 @@ def write(table: ExportedTable, to: str, out: TextIO) -> None:
         for row in table.rows:
             line = json.dumps(dict(zip(table.columns, jsonable(list(row)), strict=True)), allow_nan=False)
             out.write(line + "\n")
-
-
-def parquet(table: ExportedTable) -> bytes:
-    """As a file of Parquet: the first rows decide the types. Needs pyarrow."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    left, names, file = iter(table.rows), list(table.columns), io.BytesIO()
-
-    def group() -> list[list[object]]:
-        """The next rows, column by column."""
-        return [list(column) for column in zip(*islice(left, GROUP), strict=True)] or [[] for _ in names]
-
-    first = pa.table(group(), names=names)
-    with pq.ParquetWriter(file, first.schema) as writer:
-        writer.write_table(first)
-        while (columns := group())[0]:
-            writer.write_table(pa.table(columns, schema=first.schema))
-    return file.getvalue()

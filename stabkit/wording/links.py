@@ -101,12 +101,12 @@ def _mended(judged: Judged) -> str:
         return f"{tried} it train{left}" if many else left.removeprefix("; ")
     if cure.basis == "forecast" or cure.loss is None:
         said = f"by its forecast alone ({probability(cure.probability or 0.0)})"
-        return f"with {cure.label} it {cure.word}, {said}: {cure.marked}{left}"
+        return f"with {cure.label} it {cure.word}, {said}: `{cure.code}`{left}"
     beside = f", {_number(cure.without)} without" if cure.without is not None else ""
     others = (own for own in judged.cures if own.trains and own.updates == cure.updates and own != cure)
     also = "".join(f", {_number(own.loss)} with {own.label}" for own in others)
     loss = f"the loss is {cure.loss:.3g} after {updates(cure.updates)}{also}{beside}"
-    return f"with {cure.label} it {cure.word}, {loss}: {cure.marked}"
+    return f"with {cure.label} it {cure.word}, {loss}: `{cure.code}`"
 
 
 TRAINING = ("rate", "warmup", "clip")
@@ -142,10 +142,11 @@ def following(judged: Judged, factory: str) -> str:
 
 
 def announced(depths: int, seconds: float, most: float, *, quick: bool) -> str:
-    """`3 depths, one seed each to begin with: about 25 s; training on where that does not decide: at most 2 min
+    """`3 depths, one seed each to begin with: about 25 s; then training on, and changes where it fails: at most 2 min
     (--time)`."""
     begin = f"{depths} depth{'s' * (depths != 1)}, one seed each to begin with: about {duration(seconds)}"
-    return begin if quick else f"{begin}; training on where that does not decide: at most {duration(most)} (--time)"
+    more = f"; then training on, and changes where it fails: at most {duration(most)} (--time)"
+    return begin if quick else begin + more
 
 
 def _verb(word: str) -> str:

@@ -52,8 +52,8 @@ LOW = replace(
          "models with such a forecast, 88 trained (95 %: 92 to 99 %)."),
         (judged(0.04, warmup=50, shallow=0.95, gradient=LOW),
          "b trains to 6 layers, fails at 24, with a warm-up of 50 updates (24 layers: forecast 0.04). Of 57 "
-         "held-out models with such a forecast, 53 did not train (95 %: 83 to 97 %). The lowest layer receives 0.0040 of "
-         "the top layer's gradient before any update: lower than in 99 % of models that train."),
+         "held-out models with such a forecast, 53 did not train (95 %: 83 to 97 %). The lowest layer receives "
+         "0.0040 of the top layer's gradient before any update: lower than in 99 % of models that train."),
         (judged(0.5, basis="seen", updates=300),
          "b is undecided at 24 layers, without warm-up (seen, after 300 updates). Of 40 held-out "
          "models judged so, 20 trained (95 %: 35 to 65 %)."),
@@ -132,7 +132,7 @@ def test_what_a_probe_will_take_is_said_before():
     begin = "3 depths, one seed each to begin with: about 25 s"
     assert links.announced(3, 25.0, 120.0, quick=True) == begin
     assert links.announced(3, 25.0, 120.0, quick=False) == (
-        f"{begin}; training on where that does not decide: at most 2 min (--time)"
+        f"{begin}; then training on, and changes where it fails: at most 2 min (--time)"
     )
     probed = asdict(Decision("undecided", "forecast", 0.55, 16))
     assert links.before_training(probed) == "undecided, forecast 0.55; training on"

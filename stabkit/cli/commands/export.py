@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from stabkit.cli.commands import lookup
-from stabkit.errors import UsageError, require
+from stabkit.errors import UsageError
 from stabkit.options import ranges, stored
 from stabkit.results.run import Run
 from stabkit.storage import export as tables
@@ -22,10 +22,6 @@ def run(named: Sequence[str], store: str, to: str, what: str, out: str) -> None:
     """Find the runs and write their table."""
     kind = ranges.choice("--to", to, tables.KINDS)
     table = ranges.choice("--what", what, TABLES)
-    if kind == "parquet":
-        require("pyarrow", "--to parquet", "parquet")
-        if not out:
-            raise UsageError("--to parquet writes no text; --out FILE names its file")
     stored_runs, watches = lookup.both(stored.source(list(named), store), named)
     put(stored_runs, kind, Path(out) if out else None, table, watches)
 
@@ -42,8 +38,6 @@ def put(
     if path is None:
         tables.write(table, to, sys.stdout)
         sys.stdout.flush()
-    elif to == "parquet":
-        write_file(path, tables.parquet(table))
     else:
         text = io.StringIO()
         tables.write(table, to, text)

@@ -171,7 +171,8 @@ def show(steps: Sequence[Step], refused: Sequence[Part], limit: float | None, *,
         for s in steps
         if s.fits
     ]
-    console.table("The plan, cheapest first; runs that items share are counted once", ("item", "in the paper", "runs", "time"), rows_)
+    title, heads = "The plan, cheapest first; runs that items share are counted once", ("item", "", "runs", "time")
+    console.table(title, heads, rows_)
     total = sum(s.seconds for s in steps if s.fits)
     total += cost.COMMAND * (total > 0)
     console.say(f"{len(rows_)} of {len(steps)} items, about {duration(total)}")

@@ -87,7 +87,7 @@ def of(judged: Judged, factory: str, depths: Sequence[int | None], seeds: Sequen
                 rate=_finite(next(cell.facts.rate for cell in judged.cells if cell.facts.lr == verdict.lr)),
                 verdict=verdict.word,
                 probability=None if (p := verdict.decision.probability) is None else round(p, 4),
-                apart=round(_apart(judged.of_seeds(verdict.lr)), 4),
+                apart=round(_apart([one.probability for one in verdict.depths[-1].seeds]), 4),
                 failing=tuple(verdict.failing),
                 levels={name: _finite(link.level) for name, link in verdict.links.items() if name in REPORTED_LINKS},
             )

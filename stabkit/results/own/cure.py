@@ -172,16 +172,6 @@ class Cure:
         """Seen, not by a forecast."""
         return self.word == "trains" and self.basis == "seen"
 
-    @property
-    def ended(self) -> float:
-        """By which two with one word are ordered: its loss; without one none is lower."""
-        return math.inf if self.loss is None or math.isnan(self.loss) else self.loss
-
-    @property
-    def marked(self) -> str:
-        """Its lines as code in a sentence."""
-        return f"`{self.code}`"
-
 
 def cure(cell: ModelCell, without: ModelCell | None = None) -> Cure:
     """What a changed model's cell says, beside the model's own; a link that still fails counts, as in the model

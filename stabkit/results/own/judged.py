@@ -48,7 +48,7 @@ class Judged:
         """That with which it trains, or probably does, and its loss is lowest; what was seen to comes before what a
         forecast says."""
         named = [own for own in self.cures if own.word in ("trains", "probably trains")]
-        return min(named, key=lambda own: (own.basis != "seen", WORDS.index(own.word), own.ended), default=None)
+        return min(named, key=lambda own: (own.basis != "seen", WORDS.index(own.word), own.loss or 0.0), default=None)
 
     @property
     def worst(self) -> Verdict:
@@ -59,10 +59,6 @@ class Judged:
             return WORDS.index(candidate.word), len(candidate.failing), -(p if p is not None else 0.5), -candidate.lr
 
         return max(self.verdicts, key=rank)
-
-    def of_seeds(self, lr: float) -> list[float | None]:
-        """With what probability the deepest trains at a rate, seed by seed."""
-        return next([one.probability for one in v.depths[-1].seeds] for v in self.verdicts if v.lr == lr)
 
 
 def judged(cells: Sequence[ModelCell]) -> Judged:
