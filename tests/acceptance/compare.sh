@@ -3,7 +3,7 @@
 . "$(dirname "$0")/common.sh"
 small="--hidden 32 --ffn 64 --vocab 500 --max-tokens 128"
 
-block "a sweep without warm-up tells Post-LN from DeepNorm by depth" says 'Post-LN .*DeepNorm likely trains' \
+block "a sweep without warm-up tells Post-LN from DeepNorm by depth" says 'Post-LN .*DeepNorm is forecast to train' \
   stab sweep --models post-ln,deepnorm --depths 6,18 --warmup 0 --out s
 block "what it says is a forecast with its length" says 'forecast for [0-9]+ updates from the first 16' \
   stab sweep --models post-ln,deepnorm --depths 6,18 --warmup 0 --out s
