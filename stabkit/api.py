@@ -48,6 +48,7 @@ def command(
     """A function with these options, a line each in its docstring, `options` itself in `.options`; what it does,
     `inspect.unwrap` gives: (options, listener) → …"""
     theirs = signature(options)
+    places = [one for one in theirs.parameters.values() if one.kind is one.POSITIONAL_OR_KEYWORD]
 
     def decorate(act: Callable[[Asked, CallListener | None], Found]) -> Callable[P, Found]:
         @wraps(act)
@@ -56,6 +57,8 @@ def command(
                 near = [f"did you mean {one!r}?" for one in get_close_matches(unknown, theirs.parameters, 1, 0.7)]
                 hint = "".join(near) or f"help(stabkit.{act.__name__}) lists them"
                 raise UsageError(f"{act.__name__} has no option {unknown!r}; {hint}")
+            if (count := len(args)) > len(places):
+                raise UsageError(f"{act.__name__} got {count} values by place; give all but the first by name: depths=6")
             return act(options(*args, **kwargs), None)
 
         plain = [one.replace(annotation=PlainType(one.annotation)) for one in theirs.parameters.values()]
@@ -197,7 +200,7 @@ def probe(asked: commands.ProbeOptions, listener: CallListener | None) -> ProbeR
     """Probe your own model over depths before you train it: will it train, which link breaks, and what mends it?
 
     factory(depth) returns a model, (model, loss), (model, loss, optimizer) or (model, loss, optimizer, scheduler), with
-    loss(model, step) on the batch of that step. Exits with 7 where it fails.
+    loss(model, step) on the batch of that step. The command exits with 7 where it fails.
 
     With `widths` a factory(depth, width) is probed at one depth: will it train at each width, by which law does the
     highest rate that trains fall, and what is expected at others (`predict`)?

@@ -88,6 +88,8 @@ class Screen:
         for run in plan.ready.values() if above and not self.quiet else ():
             board.ended(run.spec, run)
         seconds = cost.together(plan.missing, workers)
+        if plan.missing:
+            self.making(cost.announced(plan.missing, workers))
         with Bars(len(plan.missing), seconds, self.quiet, above, board.names) as bars:
 
             def event(event: Event) -> None:

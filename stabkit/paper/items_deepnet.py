@@ -18,7 +18,7 @@ ITEMS: tuple[Item, ...] = (
             "landscape --depths 18 --steps 100 --warmup 0 --lr 1e-3 --max-tokens 256 --points 15 "
             "--direction-seeds 0..2 --path none",
         ),
-        figures=("surface3d", "landscape", "cuts"),
+        figures=("surface3d", "cuts", "landscape"),
         claims=("surface-smoother",),
         beside=("spurious-optimum",),
     ),

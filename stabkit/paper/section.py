@@ -99,12 +99,12 @@ def brief(finding: Finding) -> str:
 
 def sentences(claims: Sequence[Finding]) -> list[str]:
     """`Fails: “DeepNet's model update is nearly constant in depth”, here N^0.54 (asked: at most N^0.25).`: what the
-    paper says beside the number that was measured, of the central claims, or of the side ones where they alone are
-    decided; where none is, why."""
+    paper says beside the number that was measured, or why that does not decide, of the central claims; of the side
+    ones where they alone are decided; where none is, why."""
     tested = sorted((one for one in claims if one.verdict != "untested"), key=_rank)
     decided = [one for one in tested if one.verdict in DECIDED]
-    central = [one for one in decided if one.claim.weight == "central"]
-    listed = central or decided or tested[:1]
+    central = [one for one in tested if one.claim.weight == "central" and one.verdict in (*DECIDED, "undecided")]
+    listed = (central if any(one in decided for one in central) else decided) or tested[:1]
     more = len(listed) - MOST_SENTENCES
     return [_sentence(one) for one in listed[:MOST_SENTENCES]] + [f"{more} more below."] * (more > 0)
 

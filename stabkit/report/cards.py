@@ -91,7 +91,7 @@ def as_written(frame: pd.DataFrame, measured: Sequence[str]) -> pd.DataFrame:
     """The frame with its measured numbers as the page's CSV has them, from which a reader can compute the caption."""
     written = frame.copy()
     for name in frame[list(measured)].select_dtypes("float").columns:
-        written[name] = [float(f"{value:.{MEASURED}g}") for value in frame[name]]
+        written[name] = [float(f"{value:.{digits(frame)}g}") for value in frame[name]]
     return written
 
 
@@ -142,7 +142,7 @@ def _grouped(frame: pd.DataFrame) -> dict[str, Any]:
         "runs": [[_number(cells[name][i]) for name in facts] for i in first.values()],
         "columns": columns,
         "of": [places[run] for run in cells["run"]],
-        "cells": [[_number(value, MEASURED) for value in cells[name]] for name in columns],
+        "cells": [[_number(value, digits(frame)) for value in cells[name]] for name in columns],
     }
 
 
@@ -150,8 +150,14 @@ def _same(value: Any, other: Any) -> bool:
     return value is other or bool(value == other) or (value != value and other != other)  # NaN is NaN
 
 
-MEASURED = 4
-"""Digits of a measured number on a page, as much as a picture shows; `stabkit export` has all."""
+MEASURED, SURFACE = 4, 6
+"""Digits of a measured number on a page, as much as a picture shows; `stabkit export` has all. Of a surface's loss,
+whose second differences are told, more."""
+
+
+def digits(frame: pd.DataFrame) -> int:
+    """Of the measured numbers of a frame."""
+    return SURFACE if "ruler" in frame else MEASURED
 
 
 def _number(value: Any, digits: int = 6) -> Any:

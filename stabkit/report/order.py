@@ -22,7 +22,7 @@ from stabkit.results.run import Run
 from stabkit.results.surface import Surface
 
 FIRST = 3
-"""Figures that stand open."""
+"""Figures that stand open; of surfaces one more, the path among them."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -127,7 +127,7 @@ def order(
             continue
         if not (first := card(figure, frame, made_of[figure])).needs:
             made[name] = first
-        if len(made) == FIRST:
+        if len(made) == FIRST + bool(surfaces):
             break
     rest = [figure for figure in made_of if figure.name not in made]
     asked = [figure for figure in rest if every or figure.name.startswith("probe-own-")]

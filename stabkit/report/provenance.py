@@ -11,7 +11,7 @@ from stabkit.methods import blocks
 from stabkit.methods.base import Recipe
 from stabkit.results.conditions import OWN_AXES, flat, method_label
 from stabkit.results.run import Run
-from stabkit.spec import ModelConfig, Optimizer, RunSpec
+from stabkit.spec import ModelConfig, Optimizer, RunSpec, TrainConfig
 from stabkit.words import listed, number, plain, scientific
 
 FINGERPRINT = (
@@ -45,7 +45,8 @@ class Environment:
 
 def settings(specs: Sequence[RunSpec]) -> list[SettingRow]:
     """Every setting besides method, depth, seed and data: those away from the default or that vary first."""
-    default = flat(RunSpec(method="", model=ModelConfig(encoder_layers=0, decoder_layers=0)))
+    bare, train = ModelConfig(encoder_layers=0, decoder_layers=0), TrainConfig(warmup=0, max_tokens=256)
+    default = flat(RunSpec(method="", model=bare, train=train))  # of `stabkit sweep`
     rows = [flat(spec) for spec in specs]
     found = [
         SettingRow(

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stabkit.results.conditions import FACTS, Shown, shown
+from stabkit.results.own.decided import decided
 from stabkit.results.own.judged import Judged
 from stabkit.results.own.widths import Widths
 from stabkit.results.readings import lowest_ratio, reference_step, update_at
@@ -191,13 +192,18 @@ class ProbeResult(Answered):
 
     @cached_property
     def runs(self) -> pd.DataFrame:
-        """A row a cell: depth, lr, seed, steps, model, parameters, broke (where it was not finite, or "")."""
+        """A row a cell: depth, lr, seed, word, probability (NaN where there is none), basis (`forecast`, `seen`), updates
+        that it was seen for, steps of the probe, model, parameters, broke (where it was not finite, or "")."""
         names = ("seed", "steps", "model", "parameters")
         return _table(
             [
                 {
                     "depth": cell.facts.depth,
                     "lr": self._rate(cell.facts.lr),
+                    "word": (said := decided(cell)).word,
+                    "probability": float("nan") if said.probability is None else said.probability,
+                    "basis": said.basis,
+                    "updates": said.updates,
                     **{name: getattr(cell.facts, name) for name in names},
                     "broke": str(cell.facts.broke or ""),
                 }

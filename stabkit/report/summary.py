@@ -51,8 +51,9 @@ def summarise(
     distinct = Runs(apart(every))
     learnt = trained(distinct)
     verdicts = matrix([run for run in learnt if not run.spec.single_step], failed)
-    headline, *said = _factors(learnt) or [_surfaces(every, surfaces)]
-    answered = [*said, setting(verdicts)] if said else [headline, answer(verdicts), goes_first(learnt)]
+    (headline, *said), about = _factors(learnt) or [""], _surfaces(every, surfaces)
+    headline = headline or "".join(about[:1])
+    answered = [*said, setting(verdicts)] if said else [*about, answer(verdicts), goes_first(learnt)]
     text = " ".join(filter(None, answered))
     return Summary(
         runs=every,
@@ -68,14 +69,14 @@ def summarise(
     )
 
 
-def _surfaces(runs: Sequence[Run], surfaces: Sequence[Surface]) -> str:
-    """Which method's surface is rougher; "" without surfaces."""
+def _surfaces(runs: Sequence[Run], surfaces: Sequence[Surface]) -> list[str]:
+    """Which method's surface is rougher, and its shares; nothing without surfaces."""
     if not surfaces:
-        return ""
+        return []
     from stabkit.figures.surfaces import landscape  # with pandas, which a terminal's table of runs does without
     from stabkit.results.landscape import Landscape
 
-    return f"{landscape.title(Landscape(runs, surfaces))}."
+    return [f"{sentence}." for sentence in landscape.found(Landscape(runs, surfaces))]
 
 
 def _factors(runs: Sequence[Run]) -> list[str]:

@@ -102,6 +102,12 @@ def bounds(total: float) -> tuple[float, float]:
     return total / FACTOR, total * FACTOR
 
 
+def announced(specs: Sequence[RunSpec], workers: int) -> str:
+    """`16 runs: 20 s to 44 s on 2 workers`."""
+    count = f"{len(specs)} run{'s' * (len(specs) != 1)}"
+    return f"{count}: {span(together(specs, workers))} on {workers} worker{'s' * (workers != 1)}"
+
+
 def span(total: float) -> str:
     """`40 s to 90 s`: the bounds of an estimate in words."""
     return " to ".join(map(duration, bounds(total)))

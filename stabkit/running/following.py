@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol
 
 from stabkit.errors import warn
+from stabkit.results.run import Run
+from stabkit.running import cost
 from stabkit.running.execute import Listener
 from stabkit.running.executors.base import Lost, Tell
 from stabkit.running.plan import Plan
 from stabkit.running.probes import ProbedCell, ProbeSpec
 from stabkit.running.trials import TrialSpec, TriedModel
+from stabkit.spec import RunSpec
 
 
 class CallListener(Listener, Protocol):
@@ -34,7 +38,8 @@ class CallListener(Listener, Protocol):
 
 
 class Silent:
-    """Shows nothing; what is left out is a Python warning, where the API was called."""
+    """Shows nothing, but to whoever sits before it what is made and how long that takes; what is left out is a Python
+    warning, where the API was called."""
 
     def __init__(self, command: str) -> None:
         self.command = command
@@ -45,11 +50,21 @@ class Silent:
 
     def planned(self, plan: Plan[Any, Any]) -> None: ...
 
-    def making(self, what: str) -> None: ...
+    def making(self, what: str) -> None:
+        """A line in a notebook or at a prompt."""
+        if hasattr(sys, "ps1") or "ipykernel" in sys.modules:
+            print(f"stabkit: {what}", file=sys.stderr)
 
     @contextmanager
-    def training(self, *asked: Any, **named: Any) -> Iterator[tuple[Tell, Callable[..., None]]]:
+    def training(self, plan: Plan[RunSpec, Run], workers: int) -> Iterator[tuple[Tell, Callable[..., None]]]:
+        """How long it takes."""
+        if plan.missing:
+            self.making(cost.announced(plan.missing, workers))
+        yield lambda event: None, lambda *ended: None
+
+    @contextmanager
+    def measuring(self, *asked: Any) -> Iterator[tuple[Tell, Callable[..., None]]]:
         """Nothing is shown."""
         yield lambda event: None, lambda *ended: None
 
-    measuring = probing = trying = training
+    probing = trying = measuring

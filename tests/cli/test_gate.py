@@ -35,6 +35,7 @@ RATE = RateBaseline(
     apart=0.0,
     failing=(),
     levels={"gradient": 1.0, "scores": 0.1},
+    words={"2": "trains"},
 )
 GIVEN = Baseline(stabkit=__version__, factory="m:f", depths=(2, 4), seeds=(0,), steps=16, rates=(RATE,))
 
@@ -54,6 +55,8 @@ def changed(**changes: object) -> Baseline:
         ({"verdict": "undecided", "probability": None}, []),
         ({"verdict": "probably fails", "probability": None}, ["undecided (0.50) before, probably fails now"]),
         ({"failing": ("stream",)}, ["stream fails and did not before"]),
+        ({"words": {"2": "fails"}}, ["at 2 layers trains before, fails now"]),
+        ({"words": {"2": "probably fails"}}, []),
         ({"failing": ("stream", "gradient")}, ["stream and gradient fail and did not before"]),
         ({"rate": 1e-2, "levels": {"gradient": 30.0, "scores": 1.0}}, []),
         (

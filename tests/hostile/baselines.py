@@ -21,6 +21,7 @@ FACTORY, DEPTHS, SEEDS, STEPS = "no_such_module:f", (2, 4), (0,), 16
 _RATE = RateBaseline(
     lr=None, rate=1e-3, verdict="trains", probability=0.99, apart=0.01, failing=("update",),
     levels={"gradient": 1.5, "scores": 0.125},
+    words={"2": "trains"},
 )
 GOOD = json.loads(json.dumps(Baseline(stabkit=__version__, 
     factory=FACTORY, depths=DEPTHS, seeds=SEEDS, steps=STEPS, rates=(_RATE,)).to_json()))

@@ -257,26 +257,25 @@ def test_the_frames_hold_every_point_and_the_title_tells_each_share(example) -> 
     assert told in cuts.shares(cuts.select(Landscape(runs, surfaces)))
 
 
-ROUGH, OWN = "Post-LN's loss ", "is rougher at its own scale (27% bends down against 0%), not at "
-EITHER = "is rougher than DeepNorm's at either's scale (27% bends down against 0%)"
-OWN_ONLY = "is rougher than DeepNorm's at its own scale, not at one for both"
+ROUGH, EITHER = "Post-LN's loss ", "is rougher than DeepNorm's along either's directions"
+OWN_ONLY = "is rougher than DeepNorm's each along its own directions, not along one's"
 
 
 @pytest.mark.parametrize(
     ("own", "first", "second", "said"),
     [
-        ((0.27, 0.0), (0.27, 0.13), (0.0, 0.0), ROUGH + OWN + "DeepNorm's"),
+        ((0.27, 0.0), (0.27, 0.13), (0.0, 0.0), ROUGH + "is rougher than DeepNorm's along Post-LN's directions, not along DeepNorm's"),
         ((0.10, 0.0), (0.10, 0.15), (0.0, 0.0), ROUGH + OWN_ONLY),
         ((0.27, 0.0), (0.27, 0.13), (0.2, 0.0), ROUGH + EITHER),
-        ((0.02, 0.0), (0.02, 0.01), (0.0, 0.0), ROUGH + "is no rougher than DeepNorm's at either's scale"),
+        ((0.02, 0.0), (0.02, 0.01), (0.0, 0.0), ROUGH + "is no rougher than DeepNorm's along either's directions"),
         (
             (0.09, 0.0),
             (0.09, 0.15),
             (0.0, 0.0),
-            ROUGH + "is not clearly rougher than DeepNorm's: 9% against 0% bend down at its own scale",
+            ROUGH + "is not clearly rougher than DeepNorm's: 9% against 0% bend down each along its own directions",
         ),
-        ((0.27, 0.0), (0.1, 0.1), (0.2, 0.0), "Whether " + ROUGH + "is rougher than DeepNorm's depends on the scale"),
-        ((0.0, 0.27), (0.0, 0.0), (0.1, 0.27), "DeepNorm's loss " + OWN + "Post-LN's"),
+        ((0.27, 0.0), (0.1, 0.1), (0.2, 0.0), "Whether " + ROUGH + "is rougher than DeepNorm's depends on the directions"),
+        ((0.0, 0.27), (0.0, 0.0), (0.1, 0.27), "DeepNorm's loss is rougher than Post-LN's along DeepNorm's directions, not along Post-LN's"),
     ],
 )  # fmt: skip
 def test_whose_surface_is_rougher_is_said_with_the_scale_that_shows_it(own, first, second, said) -> None:

@@ -47,7 +47,7 @@ UPDATE = curves_of(
     short="‖ΔF‖ by step",
     room="chain",
     caption="DeepNet Fig. 3(a) and Fig. 4 (journal version), against the step.",
-    see="curves of the same height at every depth",
+    see="small after the first update, at every depth; curves that meet at √(2d) say nothing more",
     here=findings.update,
     read=(
         Note(

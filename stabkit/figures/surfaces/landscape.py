@@ -22,7 +22,7 @@ from stabkit.figures.picture import Picture, always
 from stabkit.results.conditions import FACTS
 from stabkit.results.landscape import Landscape, Normalisation
 from stabkit.surface import roughness
-from stabkit.words import fitting, listed, percent, short
+from stabkit.words import listed, percent, short
 
 COLUMNS = (*FACTS, "ruler", "how", "a", "b", "loss")
 CONTOURS = 9
@@ -101,7 +101,7 @@ def deepest(table: pd.DataFrame) -> tuple[str, pd.DataFrame]:
 
 
 def rougher(table: pd.DataFrame, first: str, second: str, *, where: str = "") -> str:
-    """`Post-LN's loss is rougher at its own scale (23% bends down against 0%), not at DeepNorm's`: by the share of
+    """`Along Post-LN's directions its loss is rougher than DeepNorm's, along DeepNorm's it is not`: by the share of
     negative curvature, by ROUGHER or more in the median over seeds, and more in every seed."""
     rulers: list[Normalisation] = list(dict.fromkeys(table["ruler"]))
     more = {ruler: _apart(table[table["ruler"] == ruler], first, second) for ruler in rulers}
@@ -115,18 +115,21 @@ def rougher(table: pd.DataFrame, first: str, second: str, *, where: str = "") ->
     if at == (False, False, False):
         return _not_clear(table, more, whose, first, second)
     if set(found) == {"own"}:
-        said = f"{whose} is {'' if found['own'] else 'no '}rougher than {second}'s{{}}, each at its own scale"
-    else:
-        sentences: dict[tuple[bool | None, ...], str] = {
-            (True, True, False): f"{whose} is rougher at its own scale{{}}, not at {second}'s",
-            (True, False, False): f"{whose} is rougher than {second}'s at its own scale{{}}, not at one for both",
-            (True, True, True): f"{whose} is rougher than {second}'s at either's scale{{}}",
-        }
-        said = sentences.get(at, f"Whether {whose} is rougher than {second}'s depends on the scale{{}}")
-    by = table[[ruler.own for ruler in table["ruler"]]].groupby("label")["negative"].median()
-    both = {first, second} <= set(by.index)
-    shares = f" ({percent(by[first])} bends down against {percent(by[second])})" if both else ""
-    return fitting(said.format(shares), said.format(""))
+        return f"{whose} is {'' if found['own'] else 'no '}rougher than {second}'s, each along its own directions"
+    sentences: dict[tuple[bool | None, ...], str] = {
+        (True, True, False): f"{whose} is rougher than {second}'s along {first}'s directions, not along {second}'s",
+        (True, False, False): f"{whose} is rougher than {second}'s each along its own directions, not along one's",
+        (True, True, True): f"{whose} is rougher than {second}'s along either's directions",
+    }
+    return sentences.get(at, f"Whether {whose} is rougher than {second}'s depends on the directions")
+
+
+def found(drawn: Landscape) -> list[str]:
+    """The title; then the shares under every normalisation, medians over seeds, where there are two methods."""
+    where, table = deepest(rough(every(drawn)))
+    by = against(table, list(dict.fromkeys(table["label"])), lambda rows: rows.groupby("label")["negative"].median())
+    seeds = ", medians over seeds" * (table["seed"].nunique() > 1)
+    return [title(drawn), *([f"{where}Share that bends down{seeds}: {by}"] if by else [])]
 
 
 def _not_clear(
@@ -136,10 +139,10 @@ def _not_clear(
     largest."""
     most = max((ruler for ruler, apart in more.items() if apart), key=lambda ruler: abs(float(np.median(more[ruler]))))
     if abs(float(np.median(more[most]))) < ALIKE:
-        return f"{whose} is no rougher than {second}'s at either's scale"
+        return f"{whose} is no rougher than {second}'s along either's directions"
     by = table[table["ruler"] == most].groupby("label")["negative"].median()
     shares = f"{percent(by[first])} against {percent(by[second])}"
-    scale = "at its own scale" if most.own else f"at {most.label}'s scale"
+    scale = "each along its own directions" if most.own else f"along {most.label}'s"
     return f"{whose} is not clearly rougher than {second}'s: {shares} bend down {scale}"
 
 

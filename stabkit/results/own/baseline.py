@@ -1,7 +1,8 @@
 """What a probe of a user's model had said before, as a small file to commit, and what has become worse since.
 
-    worse   a link that fails and did not; a model that fails and did not; a forecast that is no longer given;
-            or a probability that fell by DROP or more, and by more than the file's own seeds lie apart
+    worse   a link that fails and did not; a model that fails and did not; a forecast that is no longer given; a
+            probability that fell by DROP or more, and by more than the file's own seeds lie apart: of the deepest;
+            or a shallower model that fails, and trained or probably did
 
 A probe is a function of the model, its data and the seeds, to the bit on one machine: what differs comes from a change.
 But a change that draws the same weights in another order is one too, and moves the numbers as another seed does.
@@ -23,7 +24,7 @@ from stabkit.results.own.rules import NAMES
 from stabkit.version import __version__
 from stabkit.words import plain, scientific
 
-SCHEMA = "stabkit-baseline/3"
+SCHEMA = "stabkit-baseline/4"
 ANEW = "--update-baseline writes it"
 LARGEST = 1_000_000
 """Bytes: a baseline has a page."""
@@ -55,6 +56,8 @@ class RateBaseline:
     failing: tuple[str, ...]
     levels: Mapping[str, float]
     """{link: its number at the deepest}."""
+    words: Mapping[str, Word]
+    """{depth: its word}, of the shallower depths."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -90,6 +93,7 @@ def of(judged: Judged, factory: str, depths: Sequence[int | None], seeds: Sequen
                 apart=round(_apart([one.probability for one in verdict.depths[-1].seeds]), 4),
                 failing=tuple(verdict.failing),
                 levels={name: _finite(link.level) for name, link in verdict.links.items() if name in REPORTED_LINKS},
+                words={str(own.depth): own.decision.word for own in verdict.depths[:-1]},
             )
             for verdict in judged.verdicts
         ),
@@ -153,6 +157,7 @@ def _check(found: Baseline) -> None:
         sound(set(rate.failing) <= set(NAMES), "failing")
         sound(set(rate.levels) <= set(REPORTED_LINKS), "levels")
         sound(all(0 <= level < math.inf for level in rate.levels.values()), "levels")
+        sound(set(rate.words.values()) <= set(WORDS), "words")
 
 
 LARGEST_COUNT = 1_000_000
@@ -230,6 +235,11 @@ def _worse(before: RateBaseline, now: RateBaseline) -> list[str]:
         found.append(_beside(before, now))
     if broken := [name for name in now.failing if name not in before.failing]:
         found.append(f"{at}{' and '.join(broken)} fail{'s' * (len(broken) == 1)} and did not before")
+    found += [
+        f"{at}at {depth} layers {before.words[depth]} before, fails now"
+        for depth, word in now.words.items()
+        if word == "fails" and before.words.get(depth) in ("trains", "probably trains")
+    ]
     return found + ([f"{at}{told}" for told in _moved(before, now)] if found else [])
 
 
