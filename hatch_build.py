@@ -12,13 +12,17 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 BUILD = Path(__file__).parent / "stabkit" / "kernels" / "build.py"
+VERSION = Path(__file__).parent / "stabkit" / "version.py"
 
 
 class KernelsBuildHook(BuildHookInterface):
     PLUGIN_NAME = "custom"
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Compile, and say what is in the wheel; an editable install is compiled where it stands."""
+        """Note the commit, compile, and say what is in the wheel; an editable install is compiled where it stands."""
+        if version == "standard" and (commit := runpy.run_path(str(VERSION))["commit"]()):
+            VERSION.with_name("_commit").write_text(commit, encoding="utf-8")
+            build_data["artifacts"].append("stabkit/_commit")
         if os.environ.get("STABKIT_PURE"):
             return
         if reason := runpy.run_path(str(BUILD))["build"]():

@@ -12,7 +12,7 @@ YEAR = 2026
 
 @cache
 def commit() -> str:
-    """The first eight digits of the clone's commit; "" of an installed wheel."""
+    """The first eight digits of the clone's commit, or of that which a wheel was built of; "" where neither is known."""
     git = Path(__file__).parents[1] / ".git"
     try:
         head = (git / "HEAD").read_text(encoding="utf-8").strip()
@@ -23,5 +23,6 @@ def commit() -> str:
             return (git / name).read_text(encoding="utf-8")[:8]
         packed = (git / "packed-refs").read_text(encoding="utf-8").splitlines()
     except OSError:
-        return ""
+        built = Path(__file__).with_name("_commit")
+        return built.read_text(encoding="utf-8") if built.exists() else ""
     return next((line[:8] for line in packed if line.endswith(f" {name}")), "")

@@ -84,7 +84,8 @@ def draw(frame: pd.DataFrame) -> Figure | None:
         for level in levels:
             axes.axhline(level, color=style.INK, linewidth=0.9, linestyle="--", alpha=0.7)
         firsts = losses.groupby("run")["value"].first()
-        low, high = min([*losses["value"], *levels]), max([*firsts, *levels])  # what diverges leaves the panel
+        begin, most = max([*firsts, *levels]), float(losses["value"].max())
+        low, high = min([*losses["value"], *levels]), most if most < 2 * begin else begin  # what diverges leaves it
         span = max(high - low, 0.1 * abs(high), 1e-12)
         axes.set_ylim(low - 0.05 * span, high + 0.12 * span)
         lengths = losses.groupby("run")["x"].max()

@@ -29,7 +29,7 @@ from stabkit.results.own.measured import EVERY, RAMP, SILENT, TOP, ramp_informat
 from stabkit.results.own.rules import NAMES
 from stabkit.results.points import drawable_rows, evenly
 from stabkit.wording import chain
-from stabkit.words import scientific, share, short
+from stabkit.words import scientific, share, short, times
 
 if TYPE_CHECKING:
     from stabkit.storage.watched import Watched
@@ -328,7 +328,7 @@ def _gradient_lines(watch: Watched) -> Iterable[Line]:
 
 
 def _gradient_title(watch: Watched) -> str:
-    """The lowest that a layer came to, and what became of it; before that the layers that none arrived at."""
+    """The farthest that a layer came from the top layer's; before that the layers that none arrived at."""
     norms = [watch.cell.gradients(stack) for stack in watch.cell.stacks] if "gradient" in watch.cell.records else []
     without = sum(int(np.isnan(own).all(axis=0).sum()) for own in norms if len(own))
     if without:
@@ -337,10 +337,8 @@ def _gradient_title(watch: Watched) -> str:
     frame = frame[np.isfinite(frame["value"])]
     if frame.empty:
         return "Gradient: no two layers could be compared"
-    least = frame.loc[frame["value"].idxmin()]
-    if least["value"] >= 1:
-        return "Gradient: every layer receives at least as much as the top layer"
-    return f"Gradient: {least['run']} receives {least['value']:.2g} of the top layer's at update {least['x']:,}"
+    far = frame.loc[np.log(frame["value"].clip(lower=1e-300)).abs().idxmax()]
+    return f"Gradient: {far['run']} receives {times(float(far['value']))} the top layer's at update {far['x']:,}"
 
 
 def _stream_lines(watch: Watched) -> Iterable[Line]:

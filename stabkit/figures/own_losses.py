@@ -35,8 +35,9 @@ def _lines(source: Judged) -> Iterator[tuple[str, str, ModelCell]]:
         yield f"{own.depth}L" if own.depth else "as it is", DEPTH, cell
     good = [one for one in source.cures if one.word in ("trains", "probably trains")]
     seen = [one.change for one in good if one.loss is not None]
-    for key, cell in source.beside:
-        if key in seen[:CHANGES]:
+    best = source.cure.change if source.cure else ""
+    for key, cell in sorted(source.beside, key=lambda one: one[0] != best):
+        if key in (best, *seen)[:CHANGES]:
             yield key, CHANGE, cell
 
 
@@ -63,12 +64,13 @@ def _draw(frame: pd.DataFrame) -> Figure | None:
         return None
     figure, (panel,) = style.panels(1, 1, 3.2, right=1.6)
     names = own[own["kind"] == DEPTH]["run"].unique().tolist()
+    first = next(iter(own[own["kind"] == CHANGE]["run"]), "")
     ends: list[End] = []
     for name, rows in finite.groupby("run", sort=False):
         kind = str(rows["kind"].iloc[0])
         ink = OTHER if kind == CHANGE else HUE if kind == DEPTH else GREY
         width = 1.0 + 1.4 * (names.index(name) + 1) / len(names) if kind == DEPTH else 1.8 if kind == CHANGE else 1.0
-        dash = {LEVEL: "--", REFERENCE: ":"}.get(kind, "-")
+        dash = {LEVEL: "--", REFERENCE: ":"}.get(kind, "-" if name in (*names, first) else "-.")
         (line,) = panel.plot(rows["x"], rows["value"], color=ink, linewidth=width, linestyle=dash)
         style.mark(line, "", str(name), x="update")
         ends.append((float(rows["value"].iloc[-1]), str(name), ink, ""))

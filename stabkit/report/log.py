@@ -35,8 +35,9 @@ class LogResult(Answered):
 
     @property
     def verdict(self) -> str:
-        """The word of one log and where it stands; of several how many are what."""
-        return words.in_short(self.logs)
+        """The word of one log and where it stands, or that it is to be stopped; of several how many are what."""
+        (first, *more) = self.stops
+        return f"{words.stop(first)}." if first is not None and self.stop and not more else words.in_short(self.logs)
 
     @property
     def word(self) -> str:
@@ -61,8 +62,9 @@ class LogResult(Answered):
         found = []
         for own, stop in zip(self.logs, self.stops, strict=True):
             more = [] if self.other is None else [words.against(own, self.other, reached(own, self.other))]
-            more += [] if stop is None else [words.stop(stop)]
-            found.append(" ".join([words.answer(own), *(f"{one}." for one in more)]))
+            said = [] if stop is None else [words.stop(stop)]
+            ends = stop is not None and stop.step is not None
+            found.append(words.answer(own, said if ends else [], more if ends else [*more, *said]))
         bound = words.bound(next((one for one in self.stops if one is not None and one.looks), None))
         return [*found, bound] if bound else found
 

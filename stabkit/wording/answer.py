@@ -112,13 +112,13 @@ def in_short(verdicts: Matrix) -> str:
     for before, (word, labels) in zip(["", *(word for word, _ in ranked)], ranked, strict=False):
         who, then = labels[0] if len(labels) == 1 else f"{len(labels)}", _again(before, word)
         brief += f"{', ' if then else '; '}{who} {then or _verb(word, len(labels))}"
-    at, (best, first) = f"At {verdicts.depths[deepest]}", ranked[0]
-    who = f"{first[0]} alone of {of} {kind}" if len(first) == 1 else f"{len(first)} of {of} {kind}"
+    at = f"At {verdicts.depths[deepest]}"
     return fitting(
         f"{at} {'; '.join(named)}.",
         f"{at} {brief[2:]}.",
+        f"{at} {'; '.join(named[:2])}.",
         f"{at}, of {of} {kind}, {', '.join(counted)}.",
-        f"{at} {who} {_verb(best, len(first))}.",
+        f"{at} {named[0]}.",
     )
 
 

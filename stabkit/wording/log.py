@@ -30,9 +30,11 @@ WHY: Mapping[Reason, str] = {
 }
 
 
-def answer(own: LogJudgement) -> str:
-    """`run.csv: at the level of frequencies. The loss is 6.05 since update 300 …`"""
-    return f"{plain(own.log.name)}: {own.word}. {' '.join(f'{one}.' for one in sentences(own))}"
+def answer(own: LogJudgement, before: Sequence[str] = (), after: Sequence[str] = ()) -> str:
+    """`run.csv: at the level of frequencies. The loss is 6.05 since update 300 …`; what the bound says comes before its
+    word where that ends it."""
+    said = [*before, f"By its losses alone: {own.word}" if before else own.word, *sentences(own), *after]
+    return f"{plain(own.log.name)}: {' '.join(f'{one}.' for one in said)}"
 
 
 def in_short(all_of: Sequence[LogJudgement]) -> str:

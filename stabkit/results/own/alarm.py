@@ -131,8 +131,9 @@ class Alarm:
         usual = ", or its optimiser's usual one if lower" if self._key == "rate/10" else ""
         _, helped, of = HELPED[self.link]
         which = "" if self.link in OF_ALL else " with this warning"
+        moved = ", or in Post-LN the norm before the branch" * (self.numbers.get("ratio", 1.0) < 1)
         on = f"{of} failing models{which}"
-        return f"try {self.change}{usual} (helped {helped} of {on}); stabkit probe tries changes on a copy"
+        return f"try {self.change}{usual} (helped {helped} of {on}){moved}; stabkit probe tries changes on a copy"
 
     @property
     def whole(self) -> str:
