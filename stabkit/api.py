@@ -58,7 +58,7 @@ def command(
                 hint = "".join(near) or f"help(stabkit.{act.__name__}) lists them"
                 raise UsageError(f"{act.__name__} has no option {unknown!r}; {hint}")
             if (count := len(args)) > len(places):
-                raise UsageError(f"{act.__name__} got {count} values by place; give all but the first by name: depths=6")
+                raise UsageError(f"{act.__name__} got {count} values by place; give them by name, as depths=6")
             return act(options(*args, **kwargs), None)
 
         plain = [one.replace(annotation=PlainType(one.annotation)) for one in theirs.parameters.values()]

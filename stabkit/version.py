@@ -12,7 +12,7 @@ YEAR = 2026
 
 @cache
 def commit() -> str:
-    """The first eight digits of the clone's commit, or of that which a wheel was built of; "" where neither is known."""
+    """The first eight digits of the commit of a clone, or of what a wheel was built of; "" where neither is known."""
     git = Path(__file__).parents[1] / ".git"
     try:
         head = (git / "HEAD").read_text(encoding="utf-8").strip()

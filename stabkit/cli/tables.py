@@ -12,15 +12,13 @@ from rich.text import Text
 
 from stabkit.cli import console
 from stabkit.report.html import counted
-from stabkit.results.readings import centre
 from stabkit.results.run import Run
 from stabkit.wording import legend
-from stabkit.words import listed, percent, short
+from stabkit.words import listed, short
 
 if TYPE_CHECKING:
     from stabkit.report.summary import Summary
     from stabkit.results.matrix import VerdictCell
-    from stabkit.results.surface import Surface
 
 COLOURS: Mapping[str, str] = {"trains": "green", "stuck": "red", "diverged": "bold red", "failed": "magenta"}
 
@@ -105,30 +103,3 @@ def _colour(cell: VerdictCell) -> str:
     if cell.at_risk or any(row.risks for row in cell.chained):
         return "yellow"
     return "" if cell.forecast or cell.worst is None else COLOURS.get(cell.worst, "")
-
-
-def roughness(runs: Sequence[Run], surfaces: Sequence[Surface]) -> None:
-    """How rough the cuts are, ruler by ruler and method by method, medians over seeds."""
-    from stabkit.figures.surfaces import cuts
-    from stabkit.results.landscape import Landscape
-
-    frame = cuts.select(Landscape(runs, surfaces))
-    if frame.empty:
-        return
-    console.say()
-    console.table(
-        "One-dimensional cuts, medians over seeds: share of negative curvature (a bowl has none); "
-        "roughness Σ|Δ²L|/Σ|ΔL|; curvature: mean |Δ²L|, nats",
-        ("depth", "normalisation", "method", "negative curvature", "roughness", "curvature"),
-        [
-            (
-                depth,
-                ruler,
-                label,
-                percent(float(own.groupby("seed")["negative"].mean().median())),
-                short(centre(own["roughness"])),
-                short(centre(own["curvature"])),
-            )
-            for (depth, ruler, label), own in cuts.rough(frame).groupby(["depth", "ruler", "label"], sort=False)
-        ],
-    )

@@ -192,8 +192,8 @@ class ProbeResult(Answered):
 
     @cached_property
     def runs(self) -> pd.DataFrame:
-        """A row a cell: depth, lr, seed, word, probability (NaN where there is none), basis (`forecast`, `seen`), updates
-        that it was seen for, steps of the probe, model, parameters, broke (where it was not finite, or "")."""
+        """A row a cell: depth, lr, seed, word, probability (NaN where there is none), basis (`forecast`, `seen`), the
+        updates that it rests on, steps of the probe, model, parameters, broke (where it was not finite, or "")."""
         names = ("seed", "steps", "model", "parameters")
         return _table(
             [

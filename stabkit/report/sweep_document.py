@@ -59,14 +59,6 @@ class SlopeJson(TypedDict):
     rank: int
 
 
-class SlopeAgreementJson(TypedDict):
-    """How far the slopes of a run at two rates are apart, as a share of the least."""
-
-    run: str
-    apart: float
-    agrees: bool
-
-
 class SurfaceJson(TypedDict):
     """A loss surface."""
 
@@ -86,7 +78,6 @@ class MoreOfSweep(TypedDict):
     """Of single steps, and of surfaces."""
 
     slopes: NotRequired[list[SlopeJson]]
-    slope_agreement: NotRequired[list[SlopeAgreementJson]]
     surfaces: NotRequired[list[SurfaceJson]]
 
 
@@ -189,11 +180,7 @@ def slopes(runs: Sequence[Run]) -> MoreOfSweep:
     from stabkit.results import slope  # pandas
 
     rows: Any = slope.table(slope.frame(runs)).to_dict("records")
-    apart = slope.agreement(runs)
-    return {
-        "slopes": rows,
-        "slope_agreement": [{"run": name, "apart": share, "agrees": share <= slope.AGREE} for name, share in apart],
-    }
+    return {"slopes": rows}
 
 
 def surface(drawn: Surface) -> SurfaceJson:

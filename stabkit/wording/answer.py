@@ -107,7 +107,6 @@ def in_short(verdicts: Matrix) -> str:
     of = sum(map(len, by.values()))
     ranked = sorted(by.items(), key=lambda item: [*VERBS, item[0]].index(item[0]))
     named = [f"{several(labels, of, kind)} {_verb(word, len(labels))}" for word, labels in ranked]
-    counted = [f"{len(labels)} {_verb(word, len(labels))}" for word, labels in ranked]
     brief = ""
     for before, (word, labels) in zip(["", *(word for word, _ in ranked)], ranked, strict=False):
         who, then = labels[0] if len(labels) == 1 else f"{len(labels)}", _again(before, word)
@@ -117,7 +116,6 @@ def in_short(verdicts: Matrix) -> str:
         f"{at} {'; '.join(named)}.",
         f"{at} {brief[2:]}.",
         f"{at} {'; '.join(named[:2])}.",
-        f"{at}, of {of} {kind}, {', '.join(counted)}.",
         f"{at} {named[0]}.",
     )
 

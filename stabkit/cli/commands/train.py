@@ -121,7 +121,6 @@ def show(result: SweepResult, then: Callable[[Sequence[Run]], str], *, json: boo
     else:
         tables.slopes(trained.runs)
         tables.verdict(summary)
-        tables.roughness(trained.runs, trained.surfaces)
         tables.last(summary, result.page, then(trained.runs))
     if trained.failed:
         raise FailedRuns(

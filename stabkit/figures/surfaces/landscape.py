@@ -6,7 +6,7 @@ loss a depth, so that colours compare.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import matplotlib
@@ -71,8 +71,8 @@ def against(table: pd.DataFrame, labels: Sequence[str], share: Callable[[pd.Data
     return ", ".join(texts)
 
 
-ROUGHER, ALIKE = 0.1, 0.03
-"""Of the second differences: so much more negative curvature, the median over seeds, is rougher; less is none more."""
+ROUGHER = 0.1
+"""Of the second differences: so much more negative curvature, the median over seeds, is rougher."""
 
 
 def title(drawn: Landscape) -> str:
@@ -113,7 +113,7 @@ def rougher(table: pd.DataFrame, first: str, second: str, *, where: str = "") ->
     at = tuple(found.get(name) for name in ("own", first, second))
     whose = f"{where}{first}'s loss"
     if at == (False, False, False):
-        return _not_clear(table, more, whose, first, second)
+        return f"{whose} is not clearly rougher than {second}'s along either's directions"
     if set(found) == {"own"}:
         return f"{whose} is {'' if found['own'] else 'no '}rougher than {second}'s, each along its own directions"
     sentences: dict[tuple[bool | None, ...], str] = {
@@ -130,20 +130,6 @@ def found(drawn: Landscape) -> list[str]:
     by = against(table, list(dict.fromkeys(table["label"])), lambda rows: rows.groupby("label")["negative"].median())
     seeds = ", medians over seeds" * (table["seed"].nunique() > 1)
     return [title(drawn), *([f"{where}Share that bends down{seeds}: {by}"] if by else [])]
-
-
-def _not_clear(
-    table: pd.DataFrame, more: Mapping[Normalisation, Sequence[float]], whose: str, first: str, second: str
-) -> str:
-    """No ruler has ROUGHER more: no difference, or one that is too small to be said, with the shares where it is
-    largest."""
-    most = max((ruler for ruler, apart in more.items() if apart), key=lambda ruler: abs(float(np.median(more[ruler]))))
-    if abs(float(np.median(more[most]))) < ALIKE:
-        return f"{whose} is no rougher than {second}'s along either's directions"
-    by = table[table["ruler"] == most].groupby("label")["negative"].median()
-    shares = f"{percent(by[first])} against {percent(by[second])}"
-    scale = "each along its own directions" if most.own else f"along {most.label}'s"
-    return f"{whose} is not clearly rougher than {second}'s: {shares} bend down {scale}"
 
 
 def _apart(table: pd.DataFrame, first: str, second: str) -> list[float]:
