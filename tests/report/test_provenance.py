@@ -13,7 +13,11 @@ def test_settings_away_from_their_defaults_stand_first() -> None:
         [spec(digest="ab", warmup=0, lr=2e-3), spec("post-ln", 18, warmup=4000, lr=2e-3, seed=4)]
     )
     away = {setting.name: (setting.values, setting.default) for setting in found if setting.differs}
-    assert away == {"train.warmup": (("0", "4000"), "4000"), "train.lr": (("0.002",), "0.0005")}
+    assert away == {
+        "train.warmup": (("0", "4000"), "0"),
+        "train.lr": (("0.002",), "0.0005"),
+        "train.max_tokens": (("512",), "256"),
+    }
     assert [setting.differs for setting in found] == sorted((setting.differs for setting in found), reverse=True)
     assert not {"method", "seed", "options"} & {setting.name for setting in found}
 

@@ -124,17 +124,13 @@ def test_runs_whose_two_rates_disagree_are_not_trusted() -> None:
     assert clauses([*agree, *apart])[1:] == ["two rates agree within 5% in 1 of 2 runs"]
 
 
-def test_the_terminal_ranks_the_methods_and_says_whether_two_rates_agree(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_terminal_ranks_the_methods(capsys: pytest.CaptureFixture[str]) -> None:
     def said(made: list[Run]) -> str:
         tables.slopes(made)
         return " ".join(capsys.readouterr().out.split())
 
     ranked = [*seeds("post-ln", 6, 4.0, 16.0), *seeds("deepnorm", 6, 2.0)]
-    assert "8.0 (2)" in (told := said(ranked)) and "4.0 to 16" in told and "2.0 (1)" in told and "rates" not in told
-    agree = [step("post-ln", 2, 4.0, ETA), step("post-ln", 2, 4.16, 4 * ETA)]
-    assert "agree within 5% in every run (widest: Post-LN, 2L-2L, seed 0, 4% apart)" in said(agree)
-    apart = [step("post-ln", 2, 4.0, ETA), step("post-ln", 2, 4.4, 4 * ETA)]
-    assert "differ by more than 5% in 1 of 1 runs" in (told := said(apart)) and "--dtype float64" in told
+    assert "8.0 (2)" in (told := said(ranked)) and "4.0 to 16" in told and "2.0 (1)" in told
     assert said([plausible(spec("post-ln", 2))]) == ""
 
 
