@@ -37,7 +37,7 @@ def _lines(source: Judged) -> Iterator[tuple[str, str, ModelCell]]:
     seen = [one.change for one in good if one.loss is not None]
     best = source.cure.change if source.cure else ""
     for key, cell in sorted(source.beside, key=lambda one: one[0] != best):
-        if key in (best, *seen)[:CHANGES]:
+        if key in list(dict.fromkeys((best, *seen)))[:CHANGES]:
             yield key, CHANGE, cell
 
 
