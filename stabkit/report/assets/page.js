@@ -99,7 +99,8 @@ const phone = matchMedia("(max-width: 40rem)");
 function windows(svg) {
   if (svg.dataset.windows) return JSON.parse(svg.dataset.windows);
   const box = svg.getBoundingClientRect(), scale = svg.viewBox.baseVal.width / box.width, wide = svg.viewBox.baseVal.width;
-  const panels = [...svg.querySelectorAll("[data-panel]")].map((group) => {
+  const panels = [...svg.querySelectorAll("[data-panel]")].map((group, i) => {
+    group.id ||= `${svg.id}-panel-${i}`;
     const [x, y, w, h] = group.dataset.panel.split(" ").map(Number);
     let [left, top, right, bottom] = [x, y, x + w, y + h];
     for (const text of group.querySelectorAll("text")) {
@@ -110,12 +111,12 @@ function windows(svg) {
       right = Math.max(right, (at.right - box.left) * scale);
       bottom = Math.max(bottom, (at.bottom - box.top) * scale);
     }
-    return {x, y, w, h, left: Math.max(0, left - 3), top: Math.max(0, top - 3), right: Math.min(wide, right + 3), bottom: bottom + 3};
+    return {x, y, w, h, id: group.id, left: Math.max(0, left - 3), top: Math.max(0, top - 3), right: Math.min(wide, right + 3), bottom: bottom + 3};
   }).sort((a, b) => a.y - b.y || a.x - b.x);
   const whole = panels.filter((panel) => panel.w >= 60);
   for (const bar of panels.filter((panel) => panel.w < 60)) { // a scale of colours goes with the panel at its left
     const host = whole.filter((panel) => panel.x < bar.x && Math.abs(panel.y - bar.y) < 9).at(-1);
-    if (host) host.right = Math.max(host.right, bar.right);
+    if (host) [host.right, host.id] = [Math.max(host.right, bar.right), svg.id];
   }
   const lines = []; // what stands over a row, or is a legend of all
   for (const text of svg.querySelectorAll("text")) {
@@ -126,6 +127,7 @@ function windows(svg) {
     if (around) { // an axis in 3-D writes outside of its group
       around.left = Math.min(around.left, Math.max(0, (at.left - box.left) * scale - 3));
       around.right = Math.max(around.right, (at.right - box.left) * scale + 3);
+      around.id = svg.id;
       continue;
     }
     const top = (at.top - box.top) * scale - 2, line = lines.find((other) => Math.abs(other.top - top) < 9) ?? {top, left: wide, right: 0, bottom: 0};
@@ -139,8 +141,9 @@ function windows(svg) {
 
   function cuts(panel) {
     const first = whole.find((other) => Math.abs(other.y - panel.y) < 9), bare = panel !== first && panel.x - panel.left < 15;
-    const cut = [panel.left, panel.top, panel.right - panel.left, panel.bottom - panel.top];
-    return bare ? [[first.left, panel.top, first.x - first.left, cut[3]], [panel.x, panel.top, panel.right - panel.x, cut[3]]] : [cut];
+    const high = panel.bottom - panel.top, own = [panel.x, panel.top, panel.right - panel.x, high, panel.id];
+    if (bare) return [[first.left, panel.top, first.x - first.left, high, first.id], own];
+    return [[panel.left, panel.top, panel.right - panel.left, high, panel.id]]; // its own group alone, where that is all of it
   }
 }
 
@@ -159,9 +162,9 @@ function pile(svg) {
   for (const cuts of windows(svg)) {
     const wide = cuts.reduce((sum, cut) => sum + cut[2], 0), shown = draw(made, "svg", {viewBox: `0 0 ${wide} ${cuts[0][3]}`});
     let x = 0;
-    for (const [left, top, w, h] of cuts) {
+    for (const [left, top, w, h, id] of cuts) {
       const cut = draw(shown, "svg", {x, y: 0, width: w, height: h, viewBox: `${left} ${top} ${w} ${h}`});
-      draw(cut, "use", {href: `#${svg.id}`});
+      draw(cut, "use", {href: `#${id ?? svg.id}`});
       x += w;
     }
   }
