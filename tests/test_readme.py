@@ -48,9 +48,7 @@ def test_no_sentence_of_the_readme_has_more_than_two_numbers() -> None:
 
 def test_what_a_verdict_is_worth_is_what_its_page_counts() -> None:
     page = (ROOT / "docs" / "evidence" / "verdict.md").read_text(encoding="utf-8")
-    trains, fails = (
-        re.search(rf"`{word}`,\s+(\d+) of (\d+)\s+(?:trained|did)", README) for word in ("trains", "fails")
-    )
+    trains, fails = (re.search(rf"`{one}`,\s+(\d+) of (\d+)\s+(?:trained|did)", README) for one in ("trains", "fails"))
     assert trains and fails
     assert f"({trains[1]} of {trains[2]};" in page and f"({int(fails[2]) - int(fails[1])} of {fails[2]};" in page
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 from stabkit.spec import Norm
 
@@ -56,8 +56,6 @@ PARTS: Mapping[Part, PartKind] = {
         normalises=True,
     ),
 }
-NORMS: tuple[Norm, ...] = get_args(Norm)
-"""The kinds that a whole comparison can be made with (`--norm`)."""
 
 
 def resolved(part: Part, norm: Norm) -> Part:

@@ -16,7 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
 
-from stabkit.errors import UsageError
+from stabkit.errors import UsageError, nearest
 from stabkit.words import plain
 
 LOOKED = "looked on Python's path and in this folder"
@@ -65,7 +65,8 @@ def refuse_missing(option: str, text: str) -> None:
         return
     if not there:
         file = text.partition(":")[0]
-        raise UsageError(f"{option}: no {'file' if file.endswith('.py') else 'module'} {file!r}; {LOOKED}")
+        near = nearest(first, [path.stem for path in Path().glob("*.py")])
+        raise UsageError(f"{option}: no {'file' if file.endswith('.py') else 'module'} {file!r}; {LOOKED}{near}")
 
 
 def _functions(module: str) -> str:

@@ -300,7 +300,8 @@ def among(link: LinkVerdict) -> str:
 
 def where(link: LinkVerdict) -> str:
     """The same under a head that says among what: `below 95 of 100`, `above all 247`, or the usual range."""
-    return _placed(link.healthy, ("below", "above"), "{} all {}", "{} {:.0f} of 100", "usual: {} to {}")
+    above = "better than" if link.ground.key in ("scores", "loss") else "above"
+    return _placed(link.healthy, ("below", above), "{} all {}", "{} {:.0f} of 100", "usual: {} to {}")
 
 
 def _placed(healthy: Healthy | None, sides: tuple[str, str], all_: str, most: str, usual: str) -> str:
@@ -358,12 +359,13 @@ def _rate(verdict: Verdict, judged: Judged) -> dict[str, Any]:
     alike = [cell.facts for cell in judged.cells if cell.facts.lr == verdict.lr]
     depths = sorted({facts.depth for facts in alike}, key=lambda depth: depth or 0)
     facts = alike[0]
+    said = [(own.decision.word, rests_on(own.decision)) for own in verdict.depths]
     return {
         "name": f"{facts.optimizer}, rate {scientific(facts.rate) if facts.rate > 0 else '–'}",
         "word": verdict.word,
         "depths": [str(depth or "–") for depth in depths],
         "seeds": len({facts.seed for facts in alike}),
-        "said": [_word_cell(own.decision) for own in verdict.depths],
+        "said": [LinkCell(word.replace(" ", "-"), word, basis) for word, basis in said],
         "links": [
             {
                 "name": NAMES[name],
@@ -399,11 +401,6 @@ def before_training(fields: Mapping[str, Any]) -> str:
     """What a probe alone says of a model that is trained on: `undecided, forecast 0.55; training on`."""
     probed = Decision(**fields)
     return f"{listed(probed.word, rests_on(probed))}; training on"
-
-
-def _word_cell(decision: Decision) -> LinkCell:
-    """The word of a depth, and what it rests on."""
-    return LinkCell(decision.word.replace(" ", "-"), decision.word, rests_on(decision))
 
 
 def _among_cell(name: str, link: LinkVerdict, level: float | None, deepest: bool) -> LinkCell:

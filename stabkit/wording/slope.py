@@ -44,7 +44,7 @@ def _ratio(runs: Sequence[Run]) -> str:
 
 
 def promise(runs: Sequence[Run]) -> str:
-    """`DeepNorm's one-step update grows as N^0.77 …; GOAL asks for N^0`, of the first method whose constants are
+    """`DeepNorm's one-step update grows as N^0.77 …; it is derived for N^0`, of the first method whose constants are
     derived from an update that depth does not change, as published; "" where these runs do not give an exponent."""
     lines = fit(frame(trusted(runs)), ceiling=False)
     lines = lines[lines["variant"].isin(PROMISED)].sort_values("method", kind="stable")
@@ -53,4 +53,5 @@ def promise(runs: Sequence[Run]) -> str:
     line = lines.iloc[0]
     layers = f"{line.shallowest:g}–{line.deepest:g} layers"
     seeds = "one seed" if line.seeds == 1 else f"{line.least:.2f} to {line.greatest:.2f} over {line.seeds} seeds"
-    return f"{line.label}'s one-step update grows as N^{line.exponent:.2f} ({listed(layers, seeds)}); GOAL asks for N^0"
+    grows = f"grows as N^{line.exponent:.2f} ({listed(layers, seeds)}); it is derived for N^0"
+    return f"{line.label}'s one-step update {grows}"

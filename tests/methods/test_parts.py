@@ -1,5 +1,7 @@
 """What may stand at a place: a name, its formula, its cost, its module; no table without the other."""
 
+from typing import get_args
+
 import numpy as np
 import pytest
 import torch
@@ -8,18 +10,18 @@ from stabkit.methods.base import Method, Site
 from stabkit.methods.blocks import BLOCKS, departs, inner_width, name_of
 from stabkit.methods.count import parameters
 from stabkit.methods.papers import deepnorm, post_ln
-from stabkit.methods.parts import NORMS, PARTS, resolved
+from stabkit.methods.parts import PARTS, resolved
 from stabkit.methods.wirings import WIRINGS
 from stabkit.model import part, wirings
 from stabkit.model.transformer import Transformer
-from stabkit.spec import ModelConfig
+from stabkit.spec import ModelConfig, Norm
 
 PLAIN = ModelConfig(encoder_layers=6, decoder_layers=6)
 
 
 def test_every_part_and_every_wiring_has_a_module():
     assert set(PARTS) == set(part.MODULES) and set(WIRINGS) == set(wirings.MODULES)
-    assert set(NORMS) <= set(PARTS)
+    assert set(get_args(Norm)) <= set(PARTS)
 
 
 @pytest.mark.parametrize("name", PARTS)
@@ -52,7 +54,7 @@ def test_rms_and_dyt_cost_what_a_newcomer_once_counted_wrong():
 
     count = {
         norm: parameters(pre_ln.method(), ModelConfig(encoder_layers=6, decoder_layers=6, norm=norm), 0)
-        for norm in NORMS
+        for norm in get_args(Norm)
     }
     assert (count["dyt"] - count["layer"], count["rms"] - count["layer"]) == (32, -32 * 64)
 

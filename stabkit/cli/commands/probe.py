@@ -108,7 +108,7 @@ def _table(result: ProbeResult, page: Path, *, quiet: bool, goes_on: bool) -> No
     for row in links.rates(judged):
         words = ("", "", "", *(one.word for one in row["said"]), "")
         rows = [(one["name"], one["word"], one["exponent"], *one["values"], one["among"]) for one in row["links"]]
-        heads = ("link", "", "with depth", *row["depths"], "among models that train")
+        heads = ("link", "", "with depth", *row["depths"], "the deepest, among models that train")
         console.table(row["name"], heads, [words, *rows])
         units = (f"{link['name']}: {link['unit']}" for link in row["links"] if link["unit"])
         console.paragraph(f"{'; '.join(units)}. {'Geometric means over seeds' if row['seeds'] > 1 else 'One seed'}.")

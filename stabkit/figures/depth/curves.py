@@ -31,11 +31,6 @@ def _starts(placed: Shown) -> Rows:
         yield {"hidden": spec.model.hidden, "tied": spec.model.tied, "loss": loss, "unigram_loss": unigram}
 
 
-def _of_several_widths(frame: pd.DataFrame) -> pd.DataFrame:
-    """Nothing where all have one width."""
-    return frame if frame["hidden"].nunique() > 1 else frame.head(0)
-
-
 def _middles(frame: pd.DataFrame) -> pd.DataFrame:
     """The median over seeds (and over runs that differ in what comes after θ₀)."""
     keys = ["depth", "label", "method", "tied", "hidden"]
@@ -93,7 +88,7 @@ LOSS_START = curves_of(
     value="loss",
     optional=True,
     rows=_starts,
-    ordered=_of_several_widths,
+    ordered=lambda frame: frame if frame["hidden"].nunique() > 1 else frame.head(0),  # nothing of one width
     arranged=_at_start,
     title=tying,
     alt=start_alt,

@@ -49,16 +49,19 @@ class Change:
     def code(self, facts: Facts) -> str:
         """Its line, of this model."""
         rates = (facts.rate, (self.by or facts.factors[0]) * facts.rate) if self.edit == "rate" else ()
+        one_stack = self.edit == "deepnorm" and math.isclose(facts.factors[0], (2 * facts.layers) ** 0.25)
         plain = self.line.format(
             *(scientific(rate, 3) for rate in rates),
             facts=facts,
             head=facts.guess.head if facts.guess else "",
             names=list(facts.changed),
             twice=2 * facts.layers,
+            by_depth=BY_DEPTH * one_stack,
         )
         return f"x = norm({plain.removeprefix('x = ')})" if facts.normed_sums and self.edit == "branch" else plain
 
 
+BY_DEPTH = "; at any depth (2 * depth)**0.25 and (8 * depth)**-0.25"
 RATE_LINE = "lr = {}  # was {}"
 WARMUP_LINE = f"lambda t: min(1.0, (t + 1) / {WARMUP})"
 CLIP_LINE = f"torch.nn.utils.clip_grad_norm_(model.parameters(), {CLIP:g})  # before optimizer.step()"
@@ -66,6 +69,7 @@ HEAD_LINE = f"model.get_parameter({{head!r}}).data /= {HEAD}"
 EVERY_PARAMETER = "for n, p in model.named_parameters(): p.data /="
 DEEPNORM_LINE = (
     "x = norm({facts.factors[0]:.3g} * x + f(x))  # once: values, outputs, feed-forward *= {facts.factors[1]:.3g}"
+    "{by_depth}"
 )
 BEFORE_LINE = "x = x + f(norm(x))  # and one norm after the last"
 CHANGES = (

@@ -188,7 +188,7 @@ def test_a_promise_is_an_exponent_of_the_methods_that_promise_none() -> None:
         for seed, level in ((0, 1.0), (1, 3.0))
         for depth in (6, 18, 50)
     ]
-    grows = "DeepNorm's one-step update grows as N^0.75 (6–50 layers, 0.75 to 0.75 over 2 seeds); GOAL asks for N^0"
+    grows = "DeepNorm's one-step update grows as N^0.75 (6–50 layers, 0.75 to 0.75 over 2 seeds); it is derived for N^0"
     assert promise(made) == grows and promise(made[:3]) == ""
 
 
