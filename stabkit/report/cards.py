@@ -151,12 +151,11 @@ def _same(value: Any, other: Any) -> bool:
 
 
 MEASURED, SURFACE = 4, 6
-"""Digits of a measured number on a page, as much as a picture shows; `stabkit export` has all. Of a surface's loss,
-whose second differences are told, more."""
+"""Digits of a measured number on a page, as much as a picture shows; `stabkit export` has all."""
 
 
 def digits(frame: pd.DataFrame) -> int:
-    """Of the measured numbers of a frame."""
+    """Of the measured numbers of a frame; of a surface's loss, whose second differences are told, more."""
     return SURFACE if "ruler" in frame else MEASURED
 
 

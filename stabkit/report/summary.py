@@ -15,7 +15,7 @@ from stabkit.results.once import Runs
 from stabkit.results.run import Run
 from stabkit.results.surface import Surface
 from stabkit.spec import RunSpec
-from stabkit.wording.answer import answer, instead, setting
+from stabkit.wording.answer import answer, in_short, instead, setting
 from stabkit.wording.breaks import goes_first
 
 
@@ -52,8 +52,9 @@ def summarise(
     learnt = trained(distinct)
     verdicts = matrix([run for run in learnt if not run.spec.single_step], failed)
     (headline, *said), about = _factors(learnt) or [""], _surfaces(every, surfaces)
-    headline = headline or "".join(about[:1])
-    answered = [*said, setting(verdicts)] if said else [*about, answer(verdicts), goes_first(learnt)]
+    whole, brief = answer(verdicts), in_short(verdicts)
+    about = about or [brief] * (brief.removesuffix(".") not in whole)
+    answered = [*said, setting(verdicts)] if said else [*about, whole, goes_first(learnt)]
     text = " ".join(filter(None, answered))
     return Summary(
         runs=every,
@@ -63,7 +64,7 @@ def summarise(
         surfaces=tuple(surfaces),
         claims=tuple(findings(distinct, surfaces)),
         matrix=verdicts,
-        headline=headline,
+        headline=headline or "".join(about[:1]),
         answer=text,
         instead="" if text else instead(learnt, failed),
     )

@@ -104,8 +104,8 @@ def bounds(total: float) -> tuple[float, float]:
 
 def announced(specs: Sequence[RunSpec], workers: int) -> str:
     """`16 runs: 20 s to 44 s on 2 workers`."""
-    count = f"{len(specs)} run{'s' * (len(specs) != 1)}"
-    return f"{count}: {span(together(specs, workers))} on {workers} worker{'s' * (workers != 1)}"
+    count, time = len(specs), span(together(specs, workers))
+    return f"{count} run{'s' * (count != 1)}: {time} on {workers} worker{'s' * (workers != 1)}"
 
 
 def span(total: float) -> str:
