@@ -78,7 +78,7 @@ def sweep(asked: commands.SweepOptions, listener: CallListener | None) -> SweepR
 
     The same command again trains nothing; a wider grid trains only what is missing.
 
-    Raises UsageError for a value that is none. Commands that share a store train each run once. Warns of what is left
+    Raises UsageError for an invalid value. Commands that share a store train each run once. Warns of what is left
     out, and of runs without a result after three attempts (the others are stored). Without warm-up, the default, a
     forecast can tell; `warmup=4000` are the papers' early updates.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 from stabkit import methods
 from stabkit.errors import UsageError, nearest, require
@@ -138,7 +138,8 @@ def ablate(options: AblateOptions, making: Making) -> Request:
     key, chosen = choice.key, choice.options
     if not methods.scales(row):
         raise UsageError(f"--model {key} has no α and β to scale; {', '.join(methods.scalable())} has")
-    alpha, beta, drop_warmup = map(_unless_empty, (options.alpha_scale, options.beta_scale, options.drop_warmup))
+    given = options.alpha_scale, options.beta_scale, options.drop_warmup
+    alpha, beta, drop_warmup = (None if value == "" else value for value in given)
     alphas = ranges.scales("--alpha-scale", DOUBLINGS if alpha is None else alpha)
     betas = ranges.scales("--beta-scale", DOUBLINGS if beta is None else beta)
     drops = ranges.names("--drop", options.drop or ())
@@ -187,8 +188,3 @@ def single(grids: Sequence[Grid], what: str) -> Grid:
     if len(grids) > 1:
         raise UsageError(f"{what} takes one --hidden and one --max-tokens; run it once for each value")
     return grids[0]
-
-
-def _unless_empty(value: Any) -> Any:
-    """None of the empty text, which on a command line is nothing."""
-    return None if isinstance(value, str) and not value else value

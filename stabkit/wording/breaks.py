@@ -44,5 +44,6 @@ def goes_first(runs: Sequence[Run]) -> str:
         where = f"from {here[0]} on" if onwards else f"at {several(here, len(here) + 1, 'depths')}"
         latest = max(links[link].values())
         parts.append(f"{name} {GOES[link][latest > 0].format(latest)} {where}")
+    one = " (one seed)" * (len({run.spec.seed for run in runs}) == 1)
     more = f"; {len(parts) - MOST_SETTINGS} more settings break too" if len(parts) > MOST_SETTINGS else ""
-    return f"{'; '.join(parts[:MOST_SETTINGS])}{more}." if parts else ""
+    return f"{'; '.join(parts[:MOST_SETTINGS])}{more}{one}." if parts else ""

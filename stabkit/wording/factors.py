@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
+from stabkit.results.outcome import AT_UNIGRAM, NEAR
 from stabkit.results.scales import Cell, cells, groups
 from stabkit.words import fitting, listed, short
 
@@ -18,6 +19,7 @@ threshold of what a factor costs."""
 MOST_SETTINGS = 3
 """Depths or conditions that the answer has; the figure has all."""
 FAILS = {
+    "near": ("ends near the limit", "end near the limit"),
     "stuck": ("is stuck", "are stuck"),
     "diverged": ("diverges", "diverge"),
     "some": ("trains in some seeds only", "train in some seeds only"),
@@ -40,19 +42,13 @@ class FactorSentence(NamedTuple):
 
 def sentences(every: pd.DataFrame) -> list[FactorSentence]:
     """A sentence a judged setting, losses medians over seeds; none where no run is judged."""
-    judged = [rows for _, rows in groups(every) if any(cell.word != "undecided" for cell in cells(rows))]
+    judged = [rows for _, rows in groups(every) if any(_word(cell) != "undecided" for cell in cells(rows))]
     said = []
     for rows in judged[:MOST_SETTINGS]:
         label, depth, condition = (str(rows[name].iloc[0]) for name in ("label", "depth", "condition"))
         where = f" at {listed(depth, condition)}" if len(judged) > 1 else ""
         axes = {axis: [cell for cell in cells(rows) if _other(cell, axis) == 1] for axis in ("α", "β")}
         said += _axes(f"{label}{where}", {axis: along for axis, along in axes.items() if len(along) > 1})
-        if pairs := [cell for cell in cells(rows) if cell.a != 1 != cell.b]:
-            count = sum(cell.word == "trains" for cell in pairs)
-            first = f"Of {len(pairs)} pairs with both factors off, {count} train{'s' * (count == 1)}"
-            said.append(FactorSentence(first))
-    if len(judged) > MOST_SETTINGS:
-        said.append(FactorSentence(f"{len(judged) - MOST_SETTINGS} more settings are in the figure"))
     return said
 
 
@@ -65,7 +61,7 @@ def in_short(said: Sequence[FactorSentence]) -> str:
 def _axes(who: str, axes: Mapping[str, Sequence[Cell]]) -> list[FactorSentence]:
     """What trains along every axis together, its cells in rising order of the factor; an axis along which nothing
     trains has a sentence of its own."""
-    trained = {axis: along for axis, along in axes.items() if any(cell.word == "trains" for cell in along)}
+    trained = {axis: along for axis, along in axes.items() if any(_word(cell) == "trains" for cell in along)}
     said = []
     if trained:
         named = " and ".join(_named(axis, _spans(axis, along, "trains")) for axis, along in trained.items())
@@ -73,14 +69,15 @@ def _axes(who: str, axes: Mapping[str, Sequence[Cell]]) -> list[FactorSentence]:
         said.append(FactorSentence(f"{who} trains with {named}", _best(trained), lost))
     for axis, along in axes.items():
         if axis not in trained:
-            none = f"{who} trains with none of {len(along)} factors on {axis}"
+            near = "clearly " * any(_word(cell) == "near" for cell in along)
+            none = f"{who} {near}trains with none of {len(along)} factors on {axis}"
             said.append(FactorSentence(f"{none}: {'; '.join(_lost(axis, along))}"))
     return said
 
 
 def _lost(axis: str, along: Sequence[Cell]) -> list[str]:
     """`α × 0.25 is stuck`, of every word but `trains`."""
-    counts = Counter(cell.word for cell in along)
+    counts = Counter(_word(cell) for cell in along)
     lost = [word for word in FAILS if counts[word]]
     return [f"{_named(axis, _spans(axis, along, word))} {FAILS[word][counts[word] > 1]}" for word in lost]
 
@@ -108,7 +105,7 @@ def _best(axes: Mapping[str, Sequence[Cell]]) -> str:
 def _spans(axis: str, along: Sequence[Cell], word: str) -> list[str]:
     """`× 0.5 to × 2`, `× 8`: the factors with this word, neighbours together."""
     spans = []
-    for is_word, cells_ in groupby(along, lambda cell: cell.word == word):
+    for is_word, cells_ in groupby(along, lambda cell: _word(cell) == word):
         factors = [f"× {_own(cell, axis):.3g}" for cell in cells_]
         if is_word:
             spans += [f"{factors[0]} to {factors[-1]}"] if len(factors) > 2 else factors
@@ -117,6 +114,12 @@ def _spans(axis: str, along: Sequence[Cell], word: str) -> list[str]:
 
 def _named(axis: str, spans: Sequence[str]) -> str:
     return f"{axis} {', '.join(spans[:-1])} and {spans[-1]}" if len(spans) > 1 else f"{axis} {spans[0]}"
+
+
+def _word(cell: Cell) -> str:
+    """What became of its runs; `near` of those that train where one may still come out the other way."""
+    apart = cell.runs["validation_loss"] - AT_UNIGRAM * cell.runs["unigram_loss"]
+    return "near" if cell.word == "trains" and bool((apart.abs() < NEAR).any()) else cell.word
 
 
 def _own(cell: Cell, axis: str) -> float:

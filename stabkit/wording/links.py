@@ -105,8 +105,8 @@ def _mended(judged: Judged) -> str:
     beside = f", {_number(cure.without)} without" if cure.without is not None else ""
     others = (own for own in judged.cures if own.trains and own.updates == cure.updates and own != cure)
     also = "".join(f", {_number(own.loss)} with {own.label}" for own in others)
-    loss = f"the loss is {cure.loss:.3g} after {updates(cure.updates)}{also}{beside}"
-    return f"with {cure.label} it {cure.word}, {loss}: `{cure.code}`"
+    loss = f"The loss is {cure.loss:.3g} after {updates(cure.updates)}{also}{beside}"
+    return f"with {cure.label} it {cure.word}: `{cure.code}`. {loss}"
 
 
 TRAINING = ("rate", "warmup", "clip")
@@ -131,6 +131,8 @@ def following(judged: Judged, factory: str) -> str:
     given = f" --depths {','.join(map(str, depths))}" if depths else ""
     if judged.cure is not None:
         return judged.cure.code
+    if judged.untried:
+        return f"stabkit probe {factory}{given} --time {2 * judged.time:g}  # tries more changes"
     if ONE_BATCH in worst.forecast.axes:
         return "return (model, loss) from the factory, with a new batch at each step in loss(model, step); probe again"
     if worst.word == "undecided" and worst.decision.basis != "seen" and judged.trainable:

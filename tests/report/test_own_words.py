@@ -107,12 +107,14 @@ RATE_3 = replace(CLIP, change="rate/3", label="a third of the rate", word="train
 @pytest.mark.parametrize(
     ("cures", "said", "short"),
     [
-        ((CLIP, RATE_3), "With a third of the rate it trains, the loss is 1.31 after 150 updates, 3.16 without: "
-         "`lr = 3e-4`.", "b fails at 24 layers; with a third of the rate it trains (1.31, 3.16 without)."),
+        ((CLIP, RATE_3),
+         "With a third of the rate it trains: `lr = 3e-4`. The loss is 1.31 after 150 updates, 3.16 without.",
+         "b fails at 24 layers; with a third of the rate it trains (1.31, 3.16 without)."),
         ((RATE_3, replace(RATE_3, label="a warm-up", loss=1.1)),
-         "With a warm-up it trains, the loss is 1.1 after 150 updates, 1.31 with a third of the rate, 3.16 without: "
-         "`lr = 3e-4`.", "with a warm-up it trains (1.1, 3.16 without)."),
-        ((replace(RATE_3, without=math.nan),), "the loss is 1.31 after 150 updates, diverged without: `lr = 3e-4`.",
+         "With a warm-up it trains: `lr = 3e-4`. The loss is 1.1 after 150 updates, 1.31 with a third of the rate, "
+         "3.16 without.", "with a warm-up it trains (1.1, 3.16 without)."),
+        ((replace(RATE_3, without=math.nan),),
+         "it trains: `lr = 3e-4`. The loss is 1.31 after 150 updates, diverged without.",
          "(1.31, diverged without)."),
         ((replace(CLIP, word="trains", probability=0.95),),
          "With clipping it trains, by its forecast alone (0.95): `clip()`.", "with clipping it trains."),

@@ -43,7 +43,6 @@ import signal
 def killed(number, step, loss): step < 5 or os.kill(os.getpid(), signal.SIGKILL)
 work._progress = lambda *rest: killed
 """
-"""In the middle of its first run: what it has trained whole is written down."""
 
 
 def digests(out: Path) -> dict[str, str]:

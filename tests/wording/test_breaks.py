@@ -25,6 +25,6 @@ def test_the_link_that_goes_first_is_told_of_what_fails_with_its_depths(monkeypa
     monkeypatch.setattr(breaks, "first", lambda of, link: went[of.spec.method, of.spec.model.encoder_layers][link])
     assert breaks.goes_first(made) == (
         "Post-LN's gradient had vanished before the first update from 18L-18L on; "
-        "ADMIN's output has moved as far as it can first, by update 3 at 6L-6L."
+        "ADMIN's output has moved as far as it can first, by update 3 at 6L-6L (one seed)."
     )
     assert breaks.goes_first([one for one in made if one.outcome.word == "trains"]) == ""

@@ -141,7 +141,7 @@ def after(command: str, params: Mapping[str, Any], runs: Sequence[Run]) -> str:
     taken over. Nothing where there is nothing to go on."""
     if not runs:
         return ""
-    if command in ("sweep", "ablate") and any(run.outcome.near_line for run in runs):
+    if command in ("sweep", "ablate", "landscape") and any(run.outcome.near_line for run in runs):
         return _line(command, command, {**params, "steps": str(2 * max(run.spec.train.steps for run in runs))})
     if command == "sweep":
         if all(run.spec.single_step for run in runs):

@@ -145,11 +145,6 @@ def _top_gradients(placed: Shown) -> Rows:
         yield {"layers": len(sites), "when": LATER, "grad_norm": mean}
 
 
-def _by_window(frame: pd.DataFrame) -> pd.DataFrame:
-    """A panel for step 0 and one for the window of steps."""
-    return _in_turn(frame.sort_values("layers", kind="stable")).assign(panel=lambda rows: rows["when"])
-
-
 def _in_turn(frame: pd.DataFrame) -> pd.DataFrame:
     """Step 0 first."""
     return frame.sort_values("when", key=lambda column: column.map(WHENS.index), kind="stable")
@@ -170,7 +165,7 @@ GRAD_LAST = curves_of(
     columns=("layers", "when", "grad_norm"),
     rows=_top_gradients,
     ordered=_in_turn,
-    arranged=_by_window,
+    arranged=lambda frame: _in_turn(frame.sort_values("layers", kind="stable")).assign(panel=lambda rows: rows["when"]),
     title=findings.top_gradients,
     alt=lambda frame: (
         "Gradient norm of the last layer against depth, logarithmic. "

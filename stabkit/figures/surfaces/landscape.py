@@ -128,7 +128,7 @@ def found(drawn: Landscape) -> list[str]:
     """The title; then the shares under every normalisation, medians over seeds, where there are two methods."""
     where, table = deepest(rough(every(drawn)))
     by = against(table, list(dict.fromkeys(table["label"])), lambda rows: rows.groupby("label")["negative"].median())
-    seeds = ", medians over seeds" * (table["seed"].nunique() > 1)
+    seeds = ", medians over seeds" if len(table) and table["seed"].nunique() > 1 else ", one seed"
     return [title(drawn), *([f"{where}Share that bends down{seeds}: {by}"] if by else [])]
 
 
@@ -236,7 +236,7 @@ PICTURE: Picture[Landscape] = Picture(
     room="surfaces",
     caption="DeepNet Fig. 1 (journal version), which shows the first row, filter-normalised, early in training.",
     see="a bowl, without negative curvature, under every normalisation",
-    here=lambda frame: f"seed {frame['seed'].iloc[0]}, its shares over the surfaces",
+    here=lambda frame: f"seed {frame['seed'].iloc[0]}",
     read=always(
         "The loss on a fixed held-out batch at θ + a·δ + b·η; the cross is θ itself. Step, normalisation and range "
         "stand above each row. First row: each method along directions made for its own weights. Normalised, "
