@@ -308,7 +308,7 @@ def test_a_signal_ends_the_sweep_and_names_the_command_that_continues(number, tm
         code = sweep.wait(timeout=60)
     assert "reused 0, new 4" in begun and code == 128 + number
     wait_for(lambda: all(map(ended, workers)))
-    assert said.count("\n") == 1 and "continue with: " in said and "Traceback" not in said
+    assert said.count("\n") == 2 and "continue with: " in said and "Traceback" not in said
 
 
 @pytest.mark.parametrize(
