@@ -82,11 +82,10 @@ def test_lint_fails_above_a_rooms_budget_and_for_a_long_file_without_a_reason(
 
 @pytest.mark.slow
 def test_only_the_command_lines_room_prints() -> None:
-    """Nothing else calls `print` or knows the standard streams; `__main__` answers a Ctrl-C before there is a room, and
-    `running/following.py` tells a notebook how long a call takes."""
+    """Nothing else calls `print` or knows the standard streams; `__main__` answers a Ctrl-C before there is a room."""
     said = []
     for file in PACKAGE.rglob("*.py"):
-        if file.relative_to(PACKAGE).parts[0] in ("cli", "__main__.py") or file.name == "following.py":
+        if file.relative_to(PACKAGE).parts[0] in ("cli", "__main__.py"):
             continue
         for node in ast.walk(ast.parse(file.read_text())):
             streams = isinstance(node, ast.Attribute) and node.attr in ("stdout", "stderr")

@@ -41,13 +41,7 @@ def shows_what_its_text_says(shown: list[str]) -> None:
     assert "tiny trains to 4 layers, fails at 8" in first and "it trains: loss" in first
     assert first.count("x = norm(2 * x + f(x))") == 3, "in the sentence, as the change, among those tried"
     assert re.search(r"\d+ changes tried at 8 layers", first)
-    announced, _, second = second.partition("(--time)\n")
-    assert (
-        announced.startswith("stabkit: 3 depths")
-        and second.lstrip().startswith("trains")
-        and "fails" not in second
-        and "tried" not in second
-    )
+    assert second.lstrip().startswith("trains") and "fails" not in second and "tried" not in second
     assert trained.count("stabkit report rate-") == 2
     (broken, warned), (sound, silent) = re.findall(r"loss (\S+) after 60 updates; warnings: (\d)", said)
     assert float(broken) > 3.9 and int(warned) > 0 and float(sound) < 2.5 and silent == "0", said

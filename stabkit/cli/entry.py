@@ -79,14 +79,13 @@ def joined(arguments: Sequence[str]) -> list[str]:
     return whole
 
 
-EXTRA = ": give it after its option, as in --models deepnorm; --help lists them"
-
-
 def meant(message: str) -> str:
     """`no option --depth; did you mean --depths?` of what typer says of an option that there is not."""
     found = POSSIBLE.fullmatch(message)
     if not found:
-        return message.replace("Got unexpected extra", "no place for the").rstrip(".") + EXTRA * ("extra" in message)
+        extra = message.removeprefix("Got unexpected extra")
+        hint = "give it after its option, as in --models deepnorm; --help lists them"
+        return f"no place for the{extra}: {hint}" if extra != message else message
     typed, names = found["typed"], (found["near"] or "").split(", ")
     near = difflib.get_close_matches(typed, names, n=1, cutoff=0.7)
     then = f"did you mean {near[0]}?" if near else "--help lists what there is"

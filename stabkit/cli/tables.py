@@ -79,7 +79,8 @@ def verdict(summary: Summary) -> None:
 def _lines(cell: VerdictCell) -> list[str]:
     """What a cell says, a line each; empty ones are left out."""
     said = f"{legend.word_of(cell)} {legend.probability(cell)}".rstrip()
-    update = "" if cell.saturated or not cell.forecast else f"‖ΔF‖ {short(cell.update)}"
+    told = math.isfinite(cell.update) and not cell.saturated and not math.isfinite(cell.loss)
+    update = f"‖ΔF‖ {short(cell.update)}" if told else ""
     loss = f"loss {cell.loss:.2f}" if math.isfinite(cell.loss) else ""
     return [said, update, loss, *legend.notes(cell), *legend.chained(cell)]
 

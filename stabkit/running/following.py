@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol
@@ -38,7 +38,7 @@ class CallListener(Listener, Protocol):
 
 
 class Silent:
-    """Shows nothing, but to whoever sits before it what is made and how long that takes; what is left out is a Python
+    """Shows nothing: what is made, and how long it takes, goes to the log `stabkit`; what is left out is a Python
     warning, where the API was called."""
 
     def __init__(self, command: str) -> None:
@@ -51,9 +51,8 @@ class Silent:
     def planned(self, plan: Plan[Any, Any]) -> None: ...
 
     def making(self, what: str) -> None:
-        """A line in a notebook or at a prompt."""
-        if hasattr(sys, "ps1") or "ipykernel" in sys.modules:
-            print(f"stabkit: {what}", file=sys.stderr)
+        """Logged at the level INFO."""
+        logging.getLogger("stabkit").info(what)
 
     @contextmanager
     def training(self, plan: Plan[RunSpec, Run], workers: int) -> Iterator[tuple[Tell, Callable[..., None]]]:

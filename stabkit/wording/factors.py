@@ -49,7 +49,8 @@ def sentences(every: pd.DataFrame) -> list[FactorSentence]:
         where = f" at {listed(depth, condition)}" if len(judged) > 1 else ""
         axes = {axis: [cell for cell in cells(rows) if _other(cell, axis) == 1] for axis in ("α", "β")}
         said += _axes(f"{label}{where}", {axis: along for axis, along in axes.items() if len(along) > 1})
-    return said
+    more = len(judged) - MOST_SETTINGS
+    return said + [FactorSentence(f"{more} more settings are in the figure")] * (more > 0)
 
 
 def in_short(said: Sequence[FactorSentence]) -> str:

@@ -101,7 +101,7 @@ def deepest(table: pd.DataFrame) -> tuple[str, pd.DataFrame]:
 
 
 def rougher(table: pd.DataFrame, first: str, second: str, *, where: str = "") -> str:
-    """`Along Post-LN's directions its loss is rougher than DeepNorm's, along DeepNorm's it is not`: by the share of
+    """`Post-LN's loss is rougher than DeepNorm's along Post-LN's directions, not along DeepNorm's`: by the share of
     negative curvature, by ROUGHER or more in the median over seeds, and more in every seed."""
     rulers: list[Normalisation] = list(dict.fromkeys(table["ruler"]))
     more = {ruler: _apart(table[table["ruler"] == ruler], first, second) for ruler in rulers}
