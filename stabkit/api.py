@@ -54,7 +54,7 @@ def command(
         @wraps(act)
         def call(*args: P.args, **kwargs: P.kwargs) -> Found:
             if unknown := next((name for name in kwargs if name not in theirs.parameters), ""):
-                near = [f"did you mean {one!r}?" for one in get_close_matches(unknown, theirs.parameters, 1, 0.7)]
+                near = [f"did you mean {one!r}?" for one in get_close_matches(unknown, theirs.parameters, 1)]
                 hint = "".join(near) or f"help(stabkit.{act.__name__}) lists them"
                 raise UsageError(f"{act.__name__} has no option {unknown!r}; {hint}")
             if (count := len(args)) > len(places):
@@ -83,7 +83,7 @@ def sweep(asked: commands.SweepOptions, listener: CallListener | None) -> SweepR
     forecast can tell; `warmup=4000` are the papers' early updates.
 
     >>> import stabkit
-    >>> swept = stabkit.sweep("deepnorm", depths=2, steps=2, hidden=16, ffn=32, vocab=200, out=out)
+    >>> swept = stabkit.sweep("deepnorm", depths=2, steps=2, hidden=16, ffn=32, vocab=200)
     >>> swept.runs[["label", "depth", "outcome"]].drop_duplicates().to_dict("records")
     [{'label': 'DeepNorm', 'depth': '2L-2L', 'outcome': 'undecided'}]
     """
@@ -210,7 +210,7 @@ def probe(asked: commands.ProbeOptions, listener: CallListener | None) -> ProbeR
     depth; warns of each depth that has none.
 
     >>> import stabkit
-    >>> probed = stabkit.probe("tests.own.probe_models:pre_ln", depths=(2, 4, 8), seeds=0, steps=2, out=out)
+    >>> probed = stabkit.probe("tests.own.probe_models:pre_ln", depths=(2, 4, 8), seeds=0, steps=2)
     >>> sorted(probed.links["link"])
     ['finite', 'gradient', 'loss', 'scores', 'stream', 'tokens', 'update']
     """
@@ -350,7 +350,7 @@ def watch(
     >>> import stabkit
     >>> model = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), 2)
     >>> optimizer = torch.optim.AdamW(model.parameters())
-    >>> with stabkit.watch(model, optimizer, out=out) as watch:
+    >>> with stabkit.watch(model, optimizer) as watch:
     ...     _ = model(torch.ones(1, 3, 8)).mean().backward(), optimizer.step()
     >>> watch.steps, watch.ended
     (1, 'closed')
@@ -390,7 +390,7 @@ def load_runs(out: Folder = None) -> pd.DataFrame:
     store.
 
     >>> import stabkit
-    >>> stabkit.load_runs(out)["method"].unique().tolist()
+    >>> stabkit.load_runs()["method"].unique().tolist()
     ['deepnorm']
     """
     from stabkit.report.result import run_table
@@ -403,7 +403,7 @@ def load_records(out: Folder = None) -> pd.DataFrame:
     `stabkit export`; units are each probe's own.
 
     >>> import stabkit
-    >>> records = stabkit.load_records(out)
+    >>> records = stabkit.load_records()
     >>> list(records.columns)
     ['run', 'step', 'probe', 'site', 'value']
     >>> int(records.query("probe == 'update'")["step"].max())

@@ -42,10 +42,13 @@ STEP: dict[str, Any] = {name: value for name, value in SMALL.items() if name not
 
 
 @pytest.mark.slow
-def test_the_examples_in_the_docstrings_run_as_printed(tmp_path: Path, recwarn: pytest.WarningsRecorder) -> None:
+def test_the_examples_in_the_docstrings_run_as_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
+) -> None:
     """In the order of a first visit: a store is made before it is read."""
+    monkeypatch.setenv("STABKIT_HOME", str(tmp_path))
     order = ["sweep", "load_runs", "load_records", "probe", "watch", "loss_surface"]
-    names = {"out": tmp_path, "nn": nn, "torch": torch}
+    names = {"nn": nn, "torch": torch}
     examples = {
         test.name.rpartition(".")[2]: test
         for module in (api, anymodel)

@@ -147,7 +147,7 @@ def _alone(claim: Claim, measurement: Measurement) -> str:
     width = f"{short(math.exp(spread), 3)} times" if claim.scale == "ratio" else short(spread)
     if here:
         return f"one seed; five lie within {width}"
-    return f"one seed, farther from the threshold than {width}, twice what five seeds spread elsewhere"
+    return f"one seed, off the threshold by more than {width}: twice the spread of five seeds elsewhere"
 
 
 def _spread(claim: Claim, measurement: Measurement) -> tuple[float, bool]:

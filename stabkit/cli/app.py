@@ -108,31 +108,29 @@ def report(
     figures: Annotated[str, Option("Directory to write each figure to, as SVG, PNG, PDF and CSV.", OUT, "DIR")] = "",
     all_figures: AllFigures = False,
     store: Store = "",
-    open: Annotated[bool, Option("Show the page in a browser.", OUT)] = False,
 ) -> None:
     """Render finished runs as one HTML file."""
     from stabkit.cli.commands import report
 
-    report.run(runs, store, out, figures, all_figures=all_figures, show=open)
+    report.run(runs, store, out, figures, all_figures=all_figures)
 
 
 @direct(app)
 def export(
     runs: Runs = [],  # noqa: B006
     *,
-    what: Annotated[str, Option("records, or runs: a row a run.", OUT)] = "records",
     to: Annotated[str, Option("csv or jsonl.", OUT)] = "csv",
     out: Annotated[str, Option("The file to write; default: standard output.", OUT, "FILE")] = "",
     store: Store = "",
 ) -> None:
-    """Write everything recorded as one long table (run, step, probe, site, value), or the runs.
+    """Write everything recorded as one long table: run, step, probe, site, value.
 
     A site is a place in the model, `decoder.18.ffn`, or `state`, the output; behind @ stands what else is read there.
     Of the probe `update`, `state` is ‖ΔF‖ from the start, `state@step` that of one update.
     """
     from stabkit.cli.commands import export
 
-    export.run(runs, store, to, what, out)
+    export.run(runs, store, to, out)
 
 
 @direct(runs_app, ("json",), "ls")

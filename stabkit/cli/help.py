@@ -25,7 +25,7 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
     "report": ("stabkit report --open", "stabkit report --figures pictures"),
     "export": (
         "stabkit export --to csv --out records.csv",
-        "stabkit export --what runs --to csv --out runs.csv",
+        "stabkit export --to csv --out records.csv",
     ),
     "methods": ("stabkit methods deepnorm --depths 18,100", "stabkit methods ./my.py:function"),
     "schema": ("stabkit schema", "stabkit schema probe"),

@@ -442,7 +442,11 @@ WATCHED: tuple[Picture[Watched], ...] = (
         lines=_gradient_lines,
         title=_gradient_title,
         y_label="gradient ÷ top layer's",
-        limits={WEAK: "warns below", LOST: "{} of {} trained".format(*RECOVERED), 1 / WEAK: "warns above"},
+        limits={
+            WEAK: "three below: warns",
+            LOST: "{} of {} trained".format(*RECOVERED),
+            1 / WEAK: "three above: warns",
+        },
         reads="Gradient of each layer over the top layer's",
     ),
     _watched(
@@ -477,7 +481,7 @@ WATCHED: tuple[Picture[Watched], ...] = (
     ),
     _watched(
         "loss",
-        caption="The training loss, as given to `watch.loss(…)`; a uniform guess over V classes has ln V.",
+        caption="The training loss, as given to watch.loss(…); a uniform guess over V classes has ln V.",
         see="it falls and stays low",
         here=_fallen,
         lines=_loss_lines,

@@ -312,10 +312,8 @@ class _Scales(Options):
     ] = None
     grid: Annotated[bool, Option("Combine every α with every β.", TRAIN)] = False
     drop: Annotated[
-        Names | None, Option("Rows of DeepNet Table 11: deepnorm (α = 1), init (β = 1), or both.", TRAIN)
-    ] = None
-    drop_warmup: Annotated[
-        Wholes | None, Option("Warm-ups for --drop's rows and the full method; default 0,150.", TRAIN, "UPDATES")
+        Names | None,
+        Option("Rows of DeepNet Table 11: deepnorm (α = 1), init (β = 1), or both; warm-ups 0, 150.", TRAIN),
     ] = None
 
 

@@ -138,13 +138,10 @@ def ablate(options: AblateOptions, making: Making) -> Request:
     key, chosen = choice.key, choice.options
     if not methods.scales(row):
         raise UsageError(f"--model {key} has no α and β to scale; {', '.join(methods.scalable())} has")
-    given = options.alpha_scale, options.beta_scale, options.drop_warmup
-    alpha, beta, drop_warmup = (None if value == "" else value for value in given)
+    alpha, beta = (None if value == "" else value for value in (options.alpha_scale, options.beta_scale))
     alphas = ranges.scales("--alpha-scale", DOUBLINGS if alpha is None else alpha)
     betas = ranges.scales("--beta-scale", DOUBLINGS if beta is None else beta)
     drops = ranges.names("--drop", options.drop or ())
-    if drop_warmup is not None and not drops:
-        raise UsageError("--drop-warmup only goes with --drop deepnorm,init")
     for word in drops:
         if word in TABLE_11 and any(chosen.get(option) == value for option, value in TABLE_11[word].items()):
             raise UsageError(f"--drop {word}: --model {options.model} does not have it")
@@ -158,8 +155,7 @@ def ablate(options: AblateOptions, making: Making) -> Request:
         grids = [replace(axes, alpha_scales=alphas)] if alpha is not None or beta is None else []
         grids += [replace(axes, beta_scales=betas)] if beta is not None or alpha is None else []
     if drops:
-        usual = (0,) if options.recipe == "paper" else (0, 150)  # a recipe has its own
-        warmups = ranges.wholes("--drop-warmup", usual if drop_warmup is None else drop_warmup, 0, 10_000_000)
+        warmups = (0,) if options.recipe == "paper" else (0, 150)  # a recipe has its own
         rows = tuple(replace(choice, options=each) for each in (chosen, *({**chosen, **TABLE_11[w]} for w in drops)))
         grids.append(replace(axes, methods=rows, warmups=warmups))
     return request(grids, rest, many=options.yes)

@@ -169,7 +169,7 @@ def one(item: str, files: own.Files) -> tuple[Chosen, Callable[..., Method]]:
 
 def own_recipe(given: Mapping[str, Any]) -> None:
     """Refuse a setting that each method's own recipe decides, where it is among those given."""
-    for name in ("base_init", "optimizer", "lr", "warmup", "drop_warmup"):
+    for name in ("base_init", "optimizer", "lr", "warmup"):
         if name in given:
             option = ranges.flag(name)
             raise UsageError(

@@ -279,7 +279,9 @@ def _items(option: str, given: Any, token: Callable[[str], list[T]], value: Call
     else:
         items = [plain(item) for item in given] if isinstance(given, Iterable) else [given]
     _short(option, given, len(items))
-    if "" in items or not items:
+    if not items:
+        raise UsageError(f"{option} is empty; give at least one value")
+    if "" in items:
         raise UsageError(f"{option}: {text(given)!r} has an empty item; separate values with commas, like 6,18")
     read = (token(item) if isinstance(item, str) else value(item) for item in items)
     values = dict.fromkeys(v for some in read for v in some)

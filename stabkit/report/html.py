@@ -48,6 +48,7 @@ CHAIN = (
 def render(summary: Summary, *, command: str, title: str = "", all_figures: bool = True) -> str:
     """The page of these runs, with all figures or those that lead alone."""
     every, runs, failed, surfaces = summary.apart, summary.trained, summary.failed, summary.surfaces
+    cells = [cell for row in summary.matrix.rows for cell in row.cells]
     specs = [run.spec for run in every] + [spec for spec, _ in failed]
     verdicts = summary.matrix
     environments = provenance.environments(every)
@@ -63,11 +64,12 @@ def render(summary: Summary, *, command: str, title: str = "", all_figures: bool
         lowest=verdicts.lowest,
         unigram=verdicts.unigram,
         **_coloured(verdicts, every),
-        forecast=any(cell.forecast for row in verdicts.rows for cell in row.cells),
-        judged=any(math.isfinite(cell.loss) for row in verdicts.rows for cell in row.cells),
+        forecast=any(cell.forecast for cell in cells),
+        judged=any(math.isfinite(cell.loss) for cell in cells),
         groups=[(group, [row for row in verdicts.rows if row.group == group]) for group in _groups(verdicts)],
         known=OUTCOMES,
         meanings=legend.meanings(verdicts),
+        moved=any(cell.chained or (cell.forecast and not cell.saturated) for cell in cells),
         several=", median over seeds" if len({spec.seed for spec in specs}) > 1 else " (one seed)",
         words=legend,
         sparks=sparks(runs, verdicts),

@@ -5,7 +5,8 @@
     level       it lies within AT of what knowing frequencies alone costs, and does not fall
     slow        it has not moved from its first value, or is still high and falls by less than QUICK in a third of it
     learning    it has fallen, and none of these
-    not enough  fewer than FEW entries that do not fall one after another, or EARLY updates
+    not enough  fewer than FEW entries that do not fall one after another, or EARLY updates; or, without a level, flat
+                at more than TEXT[0] of a first loss above SCRATCH, where frequencies alone may have taken it
 
     spiked      an entry lies SPIKE spreads and a twentieth of the loss or more above the eleven before it
     restarted   steps go back, or the rate leaps while it decays; the curve is then that of what went on
@@ -37,8 +38,9 @@ FEW, EARLY, LATE = 10, 20, 64
 AT, UNIFORM_AT, FLAT, QUICK, NOTHING = 0.03, 0.015, 0.01, 0.02, 0.15
 """Of the level; of ln V; of the loss, what is no fall; what a third of a log is to fall by where the loss is still
 high; of the level, what is no way yet."""
-STILL_HIGH, SOME = 0.55, 0.1
-"""Of the first loss; of it, what a training that goes on from trained weights falls by."""
+STILL_HIGH, SOME, SCRATCH = 0.55, 0.1, 3.0
+"""Of the first loss; of it, what a training that goes on from trained weights falls by; nats that it seldom begins
+with, so that a loss which begins higher and lies above TEXT of that may know frequencies alone."""
 RISEN = 0.2, 0.05
 """Of the lowest part, and of the first loss."""
 TEXT, VOCABULARY = (0.6, 0.86), 50
@@ -138,6 +140,8 @@ class LogJudgement:
     """Whether the last third still falls."""
     lost: bool = False
     """Whether the loss is no number at the end, or exactly 0."""
+    unplaced: bool = False
+    """Whether frequencies alone may give what it fell by, and no level says what they give."""
     rises: bool = False
     """Whether the rate still rises at the end: in a warm-up a loss may lie flat."""
     events: tuple[LogEvent, ...] = ()
@@ -224,10 +228,13 @@ def _placed(own: LogJudgement, blocks: Series, noise: float) -> LogJudgement:
     most = TEXT[1] if (own.classes or 0) >= VOCABULARY else 0.0 if own.moved else 1.0
     if TEXT[0] < share < most and fall <= 0:
         return replace(own, word="at the level of frequencies", level_of="text", since=since)
+    many = own.log.unit == "update" and len(own.curve) >= FEW
     fresh = own.first > (STILL_HIGH * level if level else FRESH)  # what goes on from trained weights begins lower
     high = own.last > STILL_HIGH * (top if fresh else own.first)
     gains = fall > (QUICK if fresh else 0) or (not fresh and own.first - own.last > SOME * own.first)
     if own.moved and (not high or gains or len(own.curve) < FEW):
+        if level is None and fall <= 0 and own.first > SCRATCH and own.last > TEXT[0] * own.first and many:
+            return replace(own, word="not enough", unplaced=True)
         few = own.level_of == "classes" and (own.classes or 0) < VOCABULARY and fall <= 0
         return replace(own, lacks=(*own.lacks, "shares")) if few else own
     return replace(own, word="slow")

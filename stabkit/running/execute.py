@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from stabkit.errors import StoreError
 from stabkit.results.run import Run
 from stabkit.results.surface import Surface, SurfaceSpec
-from stabkit.running import runs, surfaces, texts
+from stabkit.running import cost, runs, surfaces, texts
 from stabkit.running.executors.base import Lost, Tell
 from stabkit.running.plan import Plan, complete
 from stabkit.running.request import Request, space
@@ -78,6 +78,10 @@ def draw(request: Request, wanted: Sequence[SurfaceSpec], listener: Listener) ->
     together = 1 if request.device == "cpu" else surfaces.TOGETHER
     planned = surfaces.planned(wanted, request.out, {**_everywhere(request), "together": together})
     listener.planned(planned)
+    if planned.missing:
+        passes = {spec.run_id: cost.forward(spec) for spec in request.specs}
+        seconds = surfaces.left(planned.missing, passes) / request.workers
+        listener.making(f"surfaces: {cost.span(seconds)} on {request.workers} worker{'s' * (request.workers != 1)}")
     with listener.measuring(planned) as (tell, ended):
         done = complete(planned, request.execute, tell, job_done=lambda job: ended(job["id"]))
     for spec, reason in done.lost:

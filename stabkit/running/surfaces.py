@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -79,6 +79,11 @@ def seconds(spec: RunSpec, wanted: SurfaceRequest | None, compared: int) -> floa
         return 0.0
     surfaces = compared * (1 + len(wanted.direction_seeds)) + (wanted.path != "none")
     return points(wanted, compared) * POINT * cost.forward(spec) + BESIDE * surfaces
+
+
+def left(missing: Sequence[SurfaceSpec], passes: Mapping[str, float]) -> float:
+    """The same of surfaces that are known; `passes`: {run id: seconds of a forward pass}."""
+    return sum(len(spec.a) * len(spec.b) * POINT * passes[spec.origin.run] + BESIDE for spec in missing)
 
 
 def points(wanted: SurfaceRequest, compared: int) -> int:

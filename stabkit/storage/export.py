@@ -1,4 +1,4 @@
-"""The records as one long table, and any table as a file for other tools.
+"""The records as one long table, for other tools.
 
 A row is (run, step, probe, site, value). Values that are not finite are nan, inf and -inf: words in CSV, the strings
 "nan", "inf" and "-inf" in JSON lines, which stay strict.
@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol, TextIO
 
 from stabkit.results.records import Table, jsonable
 
 KINDS = ("csv", "jsonl")
 COLUMNS = ("run", "step", "probe", "site", "value")
-Row = tuple[object, ...]
 
 
 class HasRecords(Protocol):
@@ -29,20 +27,7 @@ class HasRecords(Protocol):
     def records(self) -> Mapping[str, Table]: ...
 
 
-@dataclass(frozen=True, slots=True)
-class ExportedTable:
-    """Names of columns, and rows of one type a column."""
-
-    columns: Sequence[str]
-    rows: Iterable[Row]
-
-
-def records(runs: Sequence[HasRecords]) -> ExportedTable:
-    """Everything that was recorded."""
-    return ExportedTable(COLUMNS, rows(runs))
-
-
-def rows(runs: Sequence[HasRecords]) -> Iterator[Row]:
+def rows(runs: Sequence[HasRecords]) -> Iterator[tuple[object, ...]]:
     """Every recorded value, in the order of runs, probes, steps and sites."""
     for run in runs:
         for probe, table in sorted(run.records.items()):
@@ -51,13 +36,13 @@ def rows(runs: Sequence[HasRecords]) -> Iterator[Row]:
                     yield run.run_id, step, probe, site, value
 
 
-def write(table: ExportedTable, to: str, out: TextIO) -> None:
-    """As text, csv or jsonl, as it comes."""
+def write(runs: Sequence[HasRecords], to: str, out: TextIO) -> None:
+    """Their rows as text, csv or jsonl, as they come."""
     if to == "csv":
         written = csv.writer(out, lineterminator="\n")
-        written.writerow(table.columns)
-        written.writerows(table.rows)
+        written.writerow(COLUMNS)
+        written.writerows(rows(runs))
     else:
-        for row in table.rows:
-            line = json.dumps(dict(zip(table.columns, jsonable(list(row)), strict=True)), allow_nan=False)
+        for row in rows(runs):
+            line = json.dumps(dict(zip(COLUMNS, jsonable(list(row)), strict=True)), allow_nan=False)
             out.write(line + "\n")

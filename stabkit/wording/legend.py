@@ -29,7 +29,8 @@ MEANINGS = (
     (
         "forecast trains",
         "trains",
-        f"forecast from the first {UPDATES} updates, dashed: the least likely seed trains with p ≥ {LIKELY}",
+        f"forecast from the first {UPDATES} updates, dashed: with p ≥ {LIKELY} its least likely seed ends below "
+        f"{AT_UNIGRAM:g} of the unigram loss",
     ),
     ("forecast probably-trains", "probably trains", f"forecast: p ≥ {PROBABLY} that it trains"),
     ("forecast undecided", "undecided", f"forecast: p of {1 - PROBABLY:.2g} to {PROBABLY}, no p, or seeds differ"),

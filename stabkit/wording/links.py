@@ -12,6 +12,7 @@ from stabkit.results.forecast.logistic import Word, word
 from stabkit.results.intervals import wilson
 from stabkit.results.own.cell import ModelCell
 from stabkit.results.own.cure import ALWAYS, BY_KEY, first_tried
+from stabkit.results.own.decided import losses
 from stabkit.results.own.forecast import (
     DRAWN,
     FEW_SCORES,
@@ -32,7 +33,7 @@ from stabkit.results.own.forecast import (
     ours,
 )
 from stabkit.results.own.judged import Judged, judged
-from stabkit.results.own.looks import Decision
+from stabkit.results.own.looks import TEN, Decision, tens
 from stabkit.results.own.measured import SILENT, TOP, UPDATES
 from stabkit.results.own.rules import NAMES, LinkVerdict
 from stabkit.results.own.verdict import Verdict
@@ -61,7 +62,7 @@ def answer(judged: Judged) -> str:
     others = [_elsewhere(verdict) for verdict in judged.verdicts if verdict is not worst]
     deepest = max((cell.facts for cell in judged.cells), key=lambda facts: facts.depth or 0)
     high = deepest.guess.high(deepest.start) if deepest.guess is not None and not deepest.regression else ""
-    more = [_over(judged), _fast(judged), why(worst), "; ".join(others), high, _mended(judged)]
+    more = [_over(judged), _fast(judged), _went_back(judged) or why(worst), "; ".join(others), high, _mended(judged)]
     sentences = [_outcome(who, worst, deepest.warmup, several=len(judged.verdicts) > 1)]
     sentences += [f"{sentence[0].upper()}{sentence[1:]}" for sentence in more if sentence]
     return " ".join(f"{sentence}." for sentence in sentences)
@@ -74,6 +75,25 @@ def _over(judged: Judged) -> str:
     if not within or judged.worst.decision.firm:
         return ""
     return f"its {within:g} s were over: --time {2 * within:g} trains it on"
+
+
+LEARNT = 0.15
+"""Of its level."""
+
+
+def _went_back(judged: Judged) -> str:
+    """`its loss was 2.6 at update 90 and is 4.1 at 150: …`, which no link says; "" where it lost nothing learnt."""
+    worst = judged.worst
+    if not worst.word.endswith("fails") or worst.decision.basis != "seen" or worst.decision.diverges:
+        return ""
+    place = worst.depths[-1].depth, worst.lr, worst.depths[-1].seed
+    cell = next(cell for cell in judged.cells if (cell.facts.depth, cell.facts.lr, cell.seed) == place)
+    means, level = tens(losses(cell)), min(cell.facts.frequencies or math.inf, cell.facts.start)
+    low = min(means, default=level)
+    if not (level - low > LEARNT * level and means[-1] - low > (level - low) / 2):
+        return ""
+    at, last = TEN * (means.index(low) + 1), TEN * len(means)
+    return f"its loss was {low:.3g} at update {at} and is {means[-1]:.3g} at {last}: it learnt, then lost most of that"
 
 
 def _fast(judged: Judged) -> str:
@@ -125,12 +145,14 @@ def untried(judged: Judged) -> str:
     return f"for {more} there was no time: --time {2 * judged.time:g} tries more"
 
 
-def following(judged: Judged, factory: str) -> str:
-    """What to do next: the change that mends it, a command, two lines of a training."""
+def following(judged: Judged, factory: str, call: str) -> str:
+    """What to do next: the change that mends it and the probe that was made again, a command, two lines of a training.
+    `call`: how that probe was typed."""
     worst, depths = judged.worst, [own.depth for own in judged.worst.depths if own.depth]
     given = f" --depths {','.join(map(str, depths))}" if depths else ""
     if judged.cure is not None:
-        return judged.cure.code
+        rate = " at that rate" * (BY_KEY[judged.cure.change].edit == "rate")
+        return f"{judged.cure.code}\nthen: {call}  # of the changed model{rate}: does it train now?"
     if judged.untried:
         return f"stabkit probe {factory}{given} --time {2 * judged.time:g}  # tries more changes"
     if ONE_BATCH in worst.forecast.axes:
@@ -327,7 +349,9 @@ def cures(judged: Judged) -> list[dict[str, str]]:
         {
             "change": own.label,
             "word": own.word,
-            "basis": "seen" if own.basis == "seen" else f"forecast {probability(own.probability or 0.0)}",
+            "basis": f"forecast {probability(own.probability or 0.0)}"
+            if own.basis == "forecast"
+            else "seen" + ", cut off by --time" * own.cut_off,
             "loss": _number(own.loss),
             "without": _number(own.without),
             "updates": str(own.updates),

@@ -68,6 +68,9 @@ def _stands(own: LogJudgement) -> str:
     match own.word:
         case "not enough" if own.rises:
             return f"the loss is {last} {by}, and its rate still rises: it is too early to say"
+        case "not enough" if own.unplaced:
+            flat = f"the loss fell from {first} to {last} {by} and is flat since {unit} {at(own.since)}"
+            return f"{flat}: stuck, or all that can be learnt; --classes, --tokens or --level tells which"
         case "not enough":
             return f"{len(own.curve)} entr{'ies' if len(own.curve) != 1 else 'y'} {by} are too few to say"
         case "diverged" if own.lost:
@@ -165,7 +168,8 @@ def stop(found: Stop) -> str:
         return f"The bound says nothing: {WHY[found.why].format(about=found.about, level=found.level)}"
     if found.step is None:
         looks = f"at all {found.looks} looks that it has had, of {len(LOOKS)} to update {LOOKS[-1]}"
-        return f"--stop lets it go on: it is in the band of those that train {looks}"
+        band = f"--stop lets it go on: it is in the band of those that train {looks}"
+        return f"{band}. It does not judge the rate: --against a log of another does"
     return f"Stop it: at update {at(found.step)} it is out of the band of those that train"
 
 

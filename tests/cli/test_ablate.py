@@ -74,7 +74,6 @@ def test_one_axis_the_whole_grid_and_table_11() -> None:
     ]
     no_alpha, no_beta = "{'alpha': 'one'}", "{'beta': 'one'}"
     assert set(rows) == {("{}", 150), (no_alpha, 0), (no_alpha, 150), (no_beta, 0), (no_beta, 150)}
-    assert len(planned("--drop", "init", "--drop-warmup", "0", "--alpha-scale", "1")) == 2
 
 
 def test_table_11_takes_alpha_or_the_initialisation_away() -> None:
@@ -110,7 +109,6 @@ def test_a_method_without_alpha_and_beta_names_those_that_have_them(tmp_path: Pa
         (["--alpha-scale", "0.3..4"], "use 0.3..4:5 or a list"),
         (["--drop", "deepnrom"], "did you mean 'deepnorm'"),
         (["--drop", "deepnorm,"], "--drop: ''"),
-        (["--drop-warmup", "5"], "only goes with --drop"),
         (["--model", "deepnorm:alpha=one", "--drop", "deepnorm"], "does not have it"),
         (["--alpha-scale=-1"], "is not above 0"),
         (["--alpha-scale=0.25-4"], "a span like 0.25..4"),

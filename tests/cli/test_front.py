@@ -7,13 +7,11 @@ import re
 import shlex
 import subprocess
 import sys
-import webbrowser
 from inspect import signature
 from pathlib import Path
 
 import pytest
 
-from stabkit.cli.commands import report
 from stabkit.cli.help import EXAMPLES, GROUPED, MEANT, PANEL
 from stabkit.options.commands import COMMANDS, PaperOptions
 from stabkit.paper.items import BY_KEY
@@ -121,19 +119,6 @@ def test_a_shell_completes_commands_methods_and_items(words: str, offered: list[
 def test_a_block_that_is_asked_for_as_a_method_is_named_as_the_option_it_is() -> None:
     done = stabkit("sweep", "--models", "rmsnorm", "--dry-run")
     assert done.returncode == 2 and "`--norm rms`" in done.stderr and "did you mean" not in done.stderr
-
-
-def test_the_page_is_opened_on_request(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    opened: list[str] = []
-    monkeypatch.setattr(webbrowser, "open", lambda url: bool(opened.append(url) or len(opened) == 1))
-    report._open(tmp_path / "a page.html", True)
-    assert opened == [(tmp_path / "a page.html").as_uri()] and capsys.readouterr().err == ""
-    report._open(tmp_path / "a page.html", True)
-    assert "found no browser" in capsys.readouterr().err
-    report._open(tmp_path / "a page.html", False)
-    assert len(opened) == 2
 
 
 @pytest.mark.slow

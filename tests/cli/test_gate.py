@@ -54,10 +54,10 @@ def changed(**changes: object) -> Baseline:
         ({"verdict": "fails", "probability": 0.01}, ["undecided (0.50) before, fails (0.01) now"]),
         ({"verdict": "undecided", "probability": None}, []),
         ({"verdict": "probably fails", "probability": None}, ["undecided (0.50) before, probably fails now"]),
-        ({"failing": ("stream",)}, ["stream fails and did not before"]),
+        ({"failing": ("stream",)}, ["broken, and not before: stream"]),
         ({"words": {"2": "fails"}}, ["at 2 layers trains before, fails now"]),
         ({"words": {"2": "probably fails"}}, []),
-        ({"failing": ("stream", "gradient")}, ["stream and gradient fail and did not before"]),
+        ({"failing": ("stream", "gradient")}, ["broken, and not before: stream and gradient"]),
         ({"rate": 1e-2, "levels": {"gradient": 30.0, "scores": 1.0}}, []),
         (
             {"probability": 0.2, "rate": 1e-2, "levels": {"gradient": 3.0, "scores": 0.001}},
@@ -202,7 +202,7 @@ def test_the_tutorial_ends_with_0_for_the_good_model_and_7_for_the_bad_change(tm
         assert float(said) == pytest.approx(float(shown), rel=0.05, abs=0.03), "as another processor may round it"
     said = "orse than depth.json at 16 layers: trains (0.99) before, fails (0.0"
     assert f"::error title=stabkit probe model:gpt::w{said}" in bad.stderr
-    assert f"**W{said}" in summary.read_text() and "gradient fails and did not" in summary.read_text()
+    assert f"**W{said}" in summary.read_text() and "broken, and not before: gradient" in summary.read_text()
     assert (tmp_path / "depth.json").read_bytes() == kept, "a gate writes no baseline"
     assert stabkit(*BEFORE.split(), "--quick", cwd=tmp_path).returncode == 0, "accepted"
     assert stabkit(*AFTER.split(), "--quick", cwd=tmp_path).returncode == 0, "as it was before"

@@ -1,4 +1,4 @@
-"""`stabkit methods`: the table, one method's constants, JSON, and what is answered to a wrong name."""
+"""`stabkit methods`: the list, one method's constants, JSON, and what is answered to a wrong name."""
 
 import json
 import math
@@ -36,12 +36,6 @@ def document(*args):
     return found["methods"]
 
 
-def rows(text):
-    """{first cell: the other cells} of the lines of a table."""
-    lines = [[cell.strip() for cell in line.split("│")] for line in text.splitlines() if "│" in line]
-    return {cells[0]: cells[1:] for cells in lines}
-
-
 def real(key, n, m):
     """How many numbers a model of width 64, 128, 2 heads really holds, embedding included."""
     config = ModelConfig(encoder_layers=n, decoder_layers=m)
@@ -62,22 +56,6 @@ def test_every_method_stands_under_its_group_with_formula_source_options_and_cla
         assert lines.index(group_of(method)) < head
         for name, values in methods.options(method.key).items():
             assert f"    option {name}: {', '.join(values)} (default {values[0]})" in lines[head:]
-
-
-@pytest.mark.slow
-def test_the_table_of_all_holds_constants_of_both_stacks_and_parameters_beside_post_ln():
-    found = rows(listed("--depths", "100x100"))
-    assert found["DeepNorm"] == ["3.4157 | 4.1618", "0.2063 | 0.1699", "+0"]
-    assert found["Post-LN"] == ["1.0000", "1.0000", "+0"] and found["ADMIN"][0] == "profiled"
-    assert found["ReZero"][0] == "1.0000, γ 0.0000 trained" and found["Sub-LN"][1] == "2.3018"
-    assert found["DS-Init"][1] == "1.0000 … 0.1000"
-    assert set(found) - {"method"} == {method.label for method in methods.DEFAULTS}
-
-
-@pytest.mark.slow
-def test_the_table_of_all_stands_at_every_depth_asked_for():
-    text = listed("--depths", "6,100")
-    assert text.index("At 6L-6L") < text.index("2.0598") < text.index("At 100L-100L") < text.index("4.1618")
 
 
 @pytest.mark.slow
@@ -192,8 +170,7 @@ def test_one_stack_has_constants_of_its_own():
 
 
 @pytest.mark.slow
-def test_what_is_not_defined_for_one_stack_is_said_in_the_table_and_refused_by_name():
-    assert rows(listed("--arch", "encoder-only"))["T-Fixup"][0] == "not defined"
+def test_what_is_not_defined_for_one_stack_is_said_in_json_and_refused_by_name():
     (entry,) = [one for one in document("--arch", "decoder-only") if one["key"] == "t-fixup"]
     assert "Huang et al. 2020" in entry["depths"][0]["undefined"] and "constants" not in entry["depths"][0]
     with pytest.raises(UsageError, match=r"T-Fixup is not defined for these --depths: .*one stack.*Huang"):

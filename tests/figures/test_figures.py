@@ -343,7 +343,7 @@ def test_titles_state_what_the_data_support() -> None:
         update_depth.title(growing("admin", 0.5)) == "ADMIN's update grows with depth as N^0.5 (6–50 layers, one seed)"
     )
     assert update_depth.title([]) == "How far the output has moved after 0 updates, against depth"
-    assert UPDATE.title(runs) == "At 100L-100L the output moves by 44 (ADMIN) to 1.1 (DeepNorm) in 16 updates"
+    assert UPDATE.title(runs) == "At 100L-100L the output moves by 1.1 (DeepNorm) to 44 (ADMIN) in 16 updates"
     assert UPDATE.title(growing("admin", 1.4)) == UPDATE.title([])
     assert UPDATE.title([]) == "How far the output moves from its start, step by step"
     assert GRAD_NORM.title([]) == "How much gradient each decoder layer receives"

@@ -95,6 +95,7 @@ def test_the_losses_are_means_of_ten_of_every_depth_and_of_changes_that_were_see
         "6L": (60, 3.0),
         "rate/3": (60, 1.0),
         "frequencies": (60, LEVEL),
+        "half way": (60, (LEVEL + 0.5) / 2),
         "all is learnt": (60, 0.5),
     }
     assert LOSSES.title(found) == "Loss: 3.00 at 6L after 60 updates, 1.00 with a third of the rate"

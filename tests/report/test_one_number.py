@@ -37,7 +37,7 @@ def test_the_update_of_a_cell_is_that_of_the_figure_and_of_the_curves_title(seed
             assert cell.update == pytest.approx(centre(own["update"]))
             assert f"{depth} {short(cell.update)}" in update_depth.PICTURE.described(frame)
     deepest = {row.label: row.cells[-1].update for row in verdicts.rows}
-    ends = f"{short(deepest['Post-LN'])} (Post-LN) to {short(deepest['DeepNorm'])} (DeepNorm)"
+    ends = f"{short(deepest['DeepNorm'])} (DeepNorm) to {short(deepest['Post-LN'])} (Post-LN)"
     assert UPDATE.title(runs) == f"At 100L-100L the output moves by {ends} in 16 updates"
 
 

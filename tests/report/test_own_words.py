@@ -126,7 +126,9 @@ RATE_3 = replace(CLIP, change="rate/3", label="a third of the rate", word="train
 def test_a_change_that_was_seen_to_mend_it_is_named_with_both_losses_and_comes_next(cures, said, short):
     found = judged(0.04, cures)
     assert links.answer(found).endswith(said) and links.in_short(found).endswith(short)
-    assert (links.following(found, "a:b") == cures[-1].code) is (found.cure is not None)
+    following = links.following(found, "a:b", "stabkit probe a:b --depths 24")
+    assert (following.splitlines()[0] == cures[-1].code) is (found.cure is not None)
+    assert ("then: stabkit probe a:b --depths 24  # of the changed model" in following) is (found.cure is not None)
     assert [row["word"] for row in links.cures(found)] == [own.word for own in cures]
 
 

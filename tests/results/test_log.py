@@ -162,3 +162,12 @@ def test_whatever_stands_in_a_log_it_is_judged_and_said(values, classes, level, 
     for at in (steps, sorted(steps), STEPS):
         own = judged(log(values, at), classes=classes, level=level)
         assert own.word and words.answer(own) and len(words.row(own)) == len(words.HEADS) + 1
+
+
+def test_a_loss_that_lies_flat_where_frequencies_alone_may_take_it_is_not_called_learning():
+    flat = log([4.2, 3.9, 3.7, *[3.6] * 77], np.arange(80.0))
+    own = judged(flat)
+    assert own.word == "not enough" and own.unplaced
+    assert "is flat since update 3: stuck, or all that can be learnt; --classes" in words.in_short([own])
+    assert judged(flat, level=3.6).word == "at the level of frequencies" and judged(flat, level=9.0).word == "learning"
+    assert judged(log(np.linspace(4.2, 3.0, 80), np.arange(80.0))).word == "learning"  # it still falls

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -68,12 +69,20 @@ def test_the_smallest_part_that_holds_a_sublayers_parameters():
     assert module_of(["_orig_mod.h.5.mlp"]) == "h.5.mlp"
 
 
-def test_a_warning_names_the_change_to_try():
-    alarm = alarms().see("delta", 1, {f"{own.name}@relative": 2.0 for own in LAYERS})
-    assert alarm.link == "step" and alarm.advice == (
-        "try a tenth of the rate, or its optimiser's usual one if lower (helped 8 of 26 failing models); stabkit "
-        "probe tries changes on a copy"
-    )
+@pytest.mark.parametrize(
+    ("rate", "tried"),
+    [
+        (math.nan, "a tenth of the rate (helped"),
+        (5e-3, "a tenth of the rate, 5e-4 (helped"),
+        (0.06, "the usual 1e-3 in place of 6e-2 (a tenth of the rate helped"),
+    ],
+)
+def test_a_warning_names_the_change_to_try_and_the_rate_that_it_comes_to(rate, tried):
+    looking = alarms()
+    looking.rate, looking.usual = rate, 1e-3
+    alarm = looking.see("delta", 1, {f"{own.name}@relative": 2.0 for own in LAYERS})
+    assert alarm.link == "step"
+    assert alarm.advice == f"try {tried} 8 of 26 failing models); stabkit probe tries changes on a copy"
     assert alarm.to_json()["advice"] == alarm.advice
 
 

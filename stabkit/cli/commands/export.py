@@ -1,4 +1,4 @@
-"""`stabkit export`: a table of the store to a file, whole or not at all, or to standard output as it comes."""
+"""`stabkit export`: the records of a store to a file, whole or not at all, or to standard output as they come."""
 
 from __future__ import annotations
 
@@ -10,46 +10,30 @@ from pathlib import Path
 from stabkit.cli.commands import lookup
 from stabkit.errors import UsageError
 from stabkit.options import ranges, stored
-from stabkit.results.run import Run
-from stabkit.storage import export as tables
+from stabkit.storage import export
+from stabkit.storage.export import HasRecords
 from stabkit.storage.folder import write_file
-from stabkit.storage.watched import Watched
-
-TABLES = ("records", "runs")
 
 
-def run(named: Sequence[str], store: str, to: str, what: str, out: str) -> None:
-    """Find the runs and write their table."""
-    kind = ranges.choice("--to", to, tables.KINDS)
-    table = ranges.choice("--what", what, TABLES)
-    stored_runs, watches = lookup.both(stored.source(list(named), store), named)
-    put(stored_runs, kind, Path(out) if out else None, table, watches)
+def run(named: Sequence[str], store: str, to: str, out: str) -> None:
+    """Find the runs and watches, and write what they recorded."""
+    kind = ranges.choice("--to", to, export.KINDS)
+    runs, watches = lookup.both(stored.source(list(named), store), named)
+    put([*runs, *watches], kind, Path(out) if out else None)
 
 
-def put(
-    runs: Sequence[Run], to: str, path: Path | None, what: str = "records", watches: Sequence[Watched] = ()
-) -> None:
-    """Write the table; raises UsageError where these runs have none, or nobody reads it."""
-    table = _table(runs, what, watches)
-    if path is None and sys.stdout is None:
-        raise UsageError("standard output is closed; --out FILE writes to a file")
-    if path is None and sys.stdout.isatty() and what == "records":
-        raise UsageError("that is a line a number, too many to read: --out FILE writes them; --what runs: a row a run")
-    if path is None:
-        tables.write(table, to, sys.stdout)
-        sys.stdout.flush()
-    else:
+def put(runs: Sequence[HasRecords], to: str, path: Path | None) -> None:
+    """Write their records; raises UsageError where nobody reads them."""
+    if path is not None:
         text = io.StringIO()
-        tables.write(table, to, text)
+        export.write(runs, to, text)
         write_file(path, text.getvalue().encode())
-
-
-def _table(runs: Sequence[Run], what: str, watches: Sequence[Watched]) -> tables.ExportedTable:
-    if what == "records":
-        return tables.records([*runs, *watches])
-    if not runs:
-        raise UsageError("--what runs: these are watches, which have only --what records")
-    from stabkit.report.result import run_table
-
-    frame = run_table(runs)
-    return tables.ExportedTable(list(frame.columns), frame.itertuples(index=False, name=None))
+        return
+    if sys.stdout is None:
+        raise UsageError("standard output is closed; --out FILE writes to a file")
+    if sys.stdout.isatty():
+        raise UsageError(
+            "that is a line a number, too many to read: --out FILE writes them; `stabkit runs ls`: the runs"
+        )
+    export.write(runs, to, sys.stdout)
+    sys.stdout.flush()

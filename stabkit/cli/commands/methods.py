@@ -8,7 +8,7 @@ from stabkit import methods as table
 from stabkit.cli import console
 from stabkit.errors import UsageError
 from stabkit.methods import constants, formula
-from stabkit.methods.base import Method, Role, Site, sites
+from stabkit.methods.base import Method, sites
 from stabkit.methods.constants import ScaleJson
 from stabkit.methods.groups import group_of
 from stabkit.methods.recent import OUT
@@ -23,7 +23,7 @@ NAMES = {"query": "W_Q", "key": "W_K", "value": "W_V", "out": "W_O", "up": "W₁
 
 
 def methods(name: str, depths: Sequence[tuple[int, int]], *, json: bool) -> None:
-    """`methods`: the table of all, or of a set by its name; with a method's its constants at each of the depths."""
+    """`methods`: all, or a set by its name; with a method's its constants at each of the depths."""
     keys = table.SETS.get(name or "all", ())
     name = "" if keys else name
     own_one = own.method(name, own.Files()) if name else None
@@ -40,40 +40,19 @@ def methods(name: str, depths: Sequence[tuple[int, int]], *, json: bool) -> None
     elif name:
         _one(chosen[0], depths, profiles)
     else:
-        _all(chosen, depths)
+        _all(chosen)
 
 
-def _all(chosen: Sequence[Method], depths: Sequence[tuple[int, int]]) -> None:
-    """Every method in a few lines, by group, then all constants beside each other."""
+def _all(chosen: Sequence[Method]) -> None:
+    """Every method in a few lines, by group."""
     for group in dict.fromkeys(group_of(method) for method in chosen):
         console.say(f"{group}")
         for method in (each for each in chosen if group_of(each) == group):
             _line(1, f"{method.key}  ({method.label})")
-            _line(2, formula.text(method))
-            for line in _constants(method):
-                _line(2, line)
-            _line(2, f"source: {method.source}")
-            for name, values in methods_document.options(method).items():
-                _line(2, f"option {name}: {', '.join(values)} (default {values[0]})")
+            _formula(2, method)
             if carried := methods_document.claims(method):
                 _line(2, f"claims: {', '.join(claim['id'] for claim in carried)}")
     console.say()
-    for n, m in depths:
-        rows = []
-        for method in chosen:
-            if method.undefined(n, m):
-                rows.append((method.label, "not defined", "", ""))
-                continue
-            stacks = constants.by_stack(n, m).values()
-            scales = " | ".join(dict.fromkeys(_scales(method, own) for own in stacks))
-            gains = " | ".join(dict.fromkeys(_ends([method.gain(site, _last(site)) for site in own]) for own in stacks))
-            rows.append((method.label, scales, gains, f"{constants.added(method, n, m):+,}"))
-        console.table(
-            f"At {depth_text(n, m)} (encoder | decoder, first … last sub-layer); parameters added to Post-LN's "
-            "(64-128-2)",
-            ("method", "ω (α), and γ where there is one", "gain (β) of W_O, W₂, on xavier_normal", "parameters"),
-            rows,
-        )
     if len(chosen) > 1:
         console.say("\n".join(["Not here yet:", *(f"  {line}" for line in _out()), ""]))
     console.say("`stabkit methods NAME --depths 100x100` prints every constant of one method; `--json` prints all.")
@@ -84,15 +63,20 @@ def _line(level: int, text: str) -> None:
     console.paragraph("  " * level + text, "  " * (level + 1))
 
 
+def _formula(level: int, method: Method, depths: Sequence[tuple[int, int]] = ()) -> None:
+    """Formula, constants, source and options."""
+    _line(level, formula.text(method))
+    for line in _constants(method, depths):
+        _line(level, line)
+    _line(level, f"source: {method.source}")
+    for name, values in methods_document.options(method).items():
+        _line(level, f"option {name}: {', '.join(values)} (default {values[0]})")
+
+
 def _one(method: Method, depths: Sequence[tuple[int, int]], profiles: Profiles) -> None:
     """One method: everything that its slots say, at each depth."""
     console.say(f"{method.key}  ({method.label}; {group_of(method)})")
-    _line(1, formula.text(method))
-    for line in _constants(method, depths):
-        _line(1, line)
-    _line(1, f"source: {method.source}")
-    for name, values in methods_document.options(method).items():
-        _line(1, f"option {name}: {', '.join(values)} (default {values[0]})")
+    _formula(1, method, depths)
     for words in _recipe(method):
         _line(1, f"its own recipe: {words}")
     _line(1, f"audit {methods_document.audited(method)}")
@@ -148,20 +132,6 @@ def _shown(value: ScaleJson | str) -> str:
         "one per layer" if value["shared"] == "layer" else "",
     ]
     return " ".join(word for word in (_ends(value["init"]), *words) if word)
-
-
-def _scales(method: Method, group: Sequence[Site]) -> str:
-    """ω of a stack, and γ where it is not 1."""
-    omega = "profiled" if method.calibrate else _ends([method.omega(site).init for site in group])
-    gammas = [method.gamma(site) for site in group]
-    trained = " trained" if any(scale.trainable for scale in gammas) else ""
-    plain = not trained and all(scale.init == 1 for scale in gammas)
-    return omega if plain else f"{omega}, γ {_ends([scale.init for scale in gammas])}{trained}"
-
-
-def _last(site: Site) -> Role:
-    """The role of a branch's last map."""
-    return "down" if site.kind == "ffn" else "out"
 
 
 def _ends(values: Sequence[float]) -> str:

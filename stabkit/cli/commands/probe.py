@@ -126,4 +126,5 @@ def _table(result: ProbeResult, page: Path, *, quiet: bool, goes_on: bool) -> No
     console.paragraph(result.verdict)
     console.say(f"report: {page}")
     if goes_on and not quiet and not result.failed:
-        console.say(f"next: {links.following(judged, result.request.factory)}")
+        for line in f"next: {links.following(judged, result.request.factory, result.call)}".splitlines():
+            console.say(line)

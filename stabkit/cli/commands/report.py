@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import webbrowser
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -17,9 +16,7 @@ from stabkit.report.summary import summarise
 from stabkit.storage.folder import reports
 
 
-def run(
-    named: Sequence[str], store: str, out: str, figures: str, *, all_figures: bool = False, show: bool = False
-) -> None:
+def run(named: Sequence[str], store: str, out: str, figures: str, *, all_figures: bool = False) -> None:
     """Render the runs named, or all of the store."""
     home = stored.source(named, store)
     stored_runs, watches = lookup.both(home, named)
@@ -38,7 +35,6 @@ def run(
     if not stored_runs and pages and (named or not home.ids()):
         if out or figures:
             console.warn("--out and --figures are for runs; a watch has its page, with every figure, under reports/")
-        _open(pages[-1], show)
         return
     if not stored_runs:
         which = "none of the named runs" if named else f"no run in {home.runs}"
@@ -49,10 +45,3 @@ def run(
         console.say(f"{count} figures, each as SVG, PNG, PDF and CSV: {figures}")
     page = files.write_page(summarise(stored_runs), path.absolute(), again(), all_figures=all_figures)
     console.say(f"report: {page}")
-    _open(page, show)
-
-
-def _open(page: Path, show: bool) -> None:
-    """In the browser that the machine has for files, if asked to; where it has none the path above is enough."""
-    if show and not webbrowser.open(page.absolute().as_uri()):
-        console.warn(f"found no browser on this machine; open {page} yourself")

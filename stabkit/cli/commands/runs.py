@@ -184,16 +184,9 @@ def verify(store: Store, *, json: bool) -> None:
         "watches": [(name, _state(watched.load, name)) for name in watched.ids()],
     }
     if json:
-        body: RunsVerifyDocument = {
-            "schema": SCHEMA,
-            "runs": [{"run_id": name, **state} for name, state in kinds["runs"]],
-            "surfaces": [{"surface_id": name, **state} for name, state in kinds["surfaces"]],
-            "watches": [{"watch_id": name, **state} for name, state in kinds["watches"]],
-            "probes": [{"name": name, **state} for name, state in kinds["probes"]],
-            "trials": [{"name": name, **state} for name, state in kinds["trials"]],
-            "texts": [{"name": name, **state} for name, state in kinds["texts"]],
-        }
-        console.document(text(body))
+        named = {"runs": "run_id", "surfaces": "surface_id", "watches": "watch_id"}
+        body = {kind: [{named.get(kind, "name"): name, **state} for name, state in own] for kind, own in kinds.items()}
+        console.document(text({"schema": SCHEMA, **body}))
     else:
         for kind, rows in kinds.items():
             foreign = [name for name, state in rows if FOREIGN in state["reason"]]

@@ -84,15 +84,14 @@ def draw(frame: pd.DataFrame) -> Figure:
     conditions = frame["condition"].nunique() > 1
     last = max(1, int(frame["last"].max()))
     height = HEAD + ROW * len(rows) + FOOT
-    figure = Figure(figsize=(style.WIDTH, height))
-    axes = figure.add_axes(
-        (NAMES / style.WIDTH, FOOT / height, 1 - (NAMES + 0.1) / style.WIDTH, ROW * len(rows) / height)
-    )
+    full, left, size = (style.WIDTH, NAMES, 7.5) if len(shapes) > 1 else (style.SINGLE, 0.1, 6.5)  # of the legend
+    figure = Figure(figsize=(full, height))
+    axes = figure.add_axes((NAMES / full, FOOT / height, 1 - (NAMES + 0.1) / full, ROW * len(rows) / height))
     for row, (label, condition, method) in enumerate(rows):
         named = [(str(label), 8.0, 26), (str(condition), 6.5, 34)] if conditions else [(str(label), 8.0, 26)]
-        for line, (name, size, most) in enumerate(named):
+        for line, (name, points, most) in enumerate(named):
             y = row + 0.5 + (line - (len(named) - 1) / 2) * 0.36
-            text = axes.text(-0.015, y, lettering.safe(name, most), ha="right", va="center", fontsize=size)
+            text = axes.text(-0.015, y, lettering.safe(name, most), ha="right", va="center", fontsize=points)
             text.set_transform(axes.get_yaxis_transform())
             style.mark(text, method)
         mine = frame[(frame["label"] == label) & (frame["condition"] == condition)]
@@ -115,13 +114,13 @@ def draw(frame: pd.DataFrame) -> Figure:
     for column, (encoder, decoder) in enumerate(shapes):
         axes.text(column + GAP / 2, -0.12, depth_text(encoder, decoder), fontsize=8, fontweight="bold", va="bottom")
     for place, link in enumerate(links):
-        x = NAMES / style.WIDTH + place * (1 - NAMES / style.WIDTH) / 4
+        x = left / full + place * (1 - left / full) / 4
         y = 1 - 0.16 / height
         sample: dict[str, Any] = {"color": style.INK, "linewidth": BAR * 72, "solid_capstyle": "butt", "alpha": 0.85}
         figure.add_artist(Line2D([x - 0.004, x + 0.02], [y, y], linestyle=DASHES[link], **sample))
-        figure.text(x + 0.026, 1 - 0.16 / height, LINKS[link], fontsize=7.5, va="center")
+        figure.text(x + 0.026, 1 - 0.16 / height, LINKS[link], fontsize=size, va="center")
     if len(shapes) > 1:
-        half, wide, below = (style.WIDTH - NAMES) / 2, (style.WIDTH - NAMES - 0.1) / len(shapes), 0.3
+        half, wide, below = (full - NAMES) / 2, (full - NAMES - 0.1) / len(shapes), 0.3
         tall = ROW * len(rows) + HEAD - below + 0.22  # without the axis' label
         legend: list[list[style.Cut]] = [[(NAMES + place * half - 0.05, 0.0, half, below)] for place in range(2)]
         columns = [NAMES + place * wide for place in range(len(shapes))]

@@ -25,7 +25,7 @@ ORIGINS: Mapping[str, tuple[str, ...]] = {"feed-forward": ("ffn",), "attention":
 
 
 def farthest(runs: Sequence[Run], frame: pd.DataFrame) -> str:
-    """How far the output of the farthest and of the nearest method is at the deepest depth that two of them share: at
+    """How far the output of the nearest and of the farthest method is at the deepest depth that two of them share: at
     the reference step, or at the first, where they differ more."""
     last = reference_step(runs)
     frame = frame[points.drawable_rows(frame["update"], log=True)]
@@ -36,7 +36,7 @@ def farthest(runs: Sequence[Run], frame: pd.DataFrame) -> str:
         return "How far the output moves from its start, step by step"
     step = last if last in told and _times(told[last]) >= ALIKE else max(told, key=lambda one: _times(told[one]))
     where, *ends = told[step]
-    moved = " to ".join(f"{short(value)} ({name})" for value, name in ends)
+    moved = " to ".join(f"{short(value)} ({name})" for value, name in reversed(ends))
     return f"At {where} the output moves by {moved} in {updates(step)}"
 
 

@@ -42,7 +42,7 @@ def _span(trains: float, fails: float) -> str:
 def draw(frame: pd.DataFrame) -> Figure:
     """A bar a width from the rate that trains to the one that does not; the law as a band."""
     with style.look():
-        figure, (axes,) = style.panels(1, 1, 3.2, right=2.6, legend=1)
+        figure, (axes,) = style.panels(1, 1, 3.2, right=0.4, legend=1)
         widths = sorted(frame["width"])
         rates = frame[["own", "trains", "fails"]].to_numpy().ravel()
         rates = rates[np.isfinite(rates)]

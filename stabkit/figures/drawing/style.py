@@ -38,8 +38,8 @@ SIGN_EVERY = (0.02, 0.3)
 DASHES: tuple[Any, ...] = ((0, (1, 1.4)), (0, (4, 1.6)), (0, (6, 1.4, 1, 1.4)), "-")
 """Line styles from the shallowest to the deepest of up to four depths."""
 
-WIDTH = 9.6
-"""Inches; the page scales it to the width of a card."""
+WIDTH, SINGLE = 9.6, 6.4
+"""Inches, of several panels and of one; the page scales the former to a card, the latter to a phone."""
 
 LEFT, TITLE_LINE, LEGEND_LINE = 0.74, 0.155, 0.2
 """Inches: left of the first panel for its scale, a line of a panel's title, a line of the legend."""
@@ -154,15 +154,16 @@ def panels(
     columns = max(1, min(columns, places))
     rows = -(-places // columns)
     tall = rows * height + (0.1 + LEGEND_LINE * legend if legend else 0.0)
-    figure = Figure(figsize=(WIDTH, tall))
-    width = (WIDTH - LEFT - beyond) / columns
+    full = WIDTH if places > 1 else SINGLE
+    figure = Figure(figsize=(full, tall))
+    width = (full - LEFT - beyond) / columns
     top, bottom = 0.1 + TITLE_LINE * titles, 0.46
     axes_of_panels = []
     for i in range(places):
         row, column = divmod(i, columns)
         left, low = LEFT + column * width, tall - (row + 1) * height + bottom
         wide, high = width - right - 0.1, height - top - bottom
-        axes = figure.add_axes((left / WIDTH, low / tall, wide / WIDTH, high / tall))
+        axes = figure.add_axes((left / full, low / tall, wide / full, high / tall))
         if column:
             axes.tick_params(labelleft=False)
         axes_of_panels.append(axes)

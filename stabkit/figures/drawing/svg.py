@@ -43,6 +43,7 @@ def to_page(figure: Figure, name: str = "") -> tuple[str, list[dict[str, Any]]]:
     root.attrib = {
         "xmlns": "http://www.w3.org/2000/svg",
         **({"id": f"drawn-{name}"} if panels or windows else {}),
+        **({"class": "single"} if figure.get_figwidth() == style.SINGLE else {}),
         **({"data-windows": windows.removeprefix(style.MARK)} if windows else {}),
         "viewBox": root.attrib["viewBox"],
         "width": root.attrib["width"].removesuffix("pt"),

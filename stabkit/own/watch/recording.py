@@ -18,6 +18,7 @@ from stabkit.own.watch.journal import Journal
 from stabkit.own.watch.still import Still
 from stabkit.results.own.alarm import Alarm
 from stabkit.results.own.cell import Broke, Facts
+from stabkit.results.own.forecast import USUAL
 
 Row = tuple[str, int, Mapping[str, float], frozenset[str]]
 """(probe, step, values, whom no gradient reached)."""
@@ -100,6 +101,7 @@ class Recording:
         rows = self._read(step)
         self._repeats = self.chain.mesh is not None or self.chain.repeats()
         self.journal.begin(self.chain.sublayers, self.chain.reader.guess, anew=updates.empty(self.optimizers))
+        self.journal.alarms.usual = USUAL.get(updates.name(self.optimizers[:1]), math.nan)
         for remark in first_look(self.chain.model, self.optimizers) if self.chain.mesh is None else ():
             link = "owned" if remark.topic == "optimizer" else "finite"
             said = f"{remark.sentence}; {remark.remedy}"
@@ -123,6 +125,7 @@ class Recording:
                 self.notes.append(f"{said}; ‖θ_t − θ_0‖ is measured from that update")
                 self.journal.alarms.sublayers = self.chain.sublayers
             if step % stride(step) == 0 or reads(self.every, step):
+                self.journal.alarms.rate = max(updates.rate(self.optimizers), self.journal.alarms.rate)  # NaN at first
                 self._reading = GradientReading(step, self.chain.groups)
             if self.optimizers and reads(self.every, step + 1):
                 self.chain.weights.hold()

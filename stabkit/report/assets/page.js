@@ -112,7 +112,7 @@ function windows(svg) {
       bottom = Math.max(bottom, (at.bottom - box.top) * scale);
     }
     return {x, y, w, h, id: group.id, left: Math.max(0, left - 3), top: Math.max(0, top - 3), right: Math.min(wide, right + 3), bottom: bottom + 3};
-  }).sort((a, b) => a.y - b.y || a.x - b.x);
+  }).sort((a, b) => (Math.abs(a.y - b.y) < 9 ? a.x - b.x : a.y - b.y));
   const whole = panels.filter((panel) => panel.w >= 60);
   for (const bar of panels.filter((panel) => panel.w < 60)) { // a scale of colours goes with the panel at its left
     const host = whole.filter((panel) => panel.x < bar.x && Math.abs(panel.y - bar.y) < 9).at(-1);
@@ -137,10 +137,18 @@ function windows(svg) {
     line.bottom = Math.max(line.bottom, (at.bottom - box.top) * scale + 2);
   }
   const heads = lines.map((line) => [line.top, [[line.left, line.top, Math.max(300, line.right - line.left), line.bottom - line.top]]]);
-  return [...heads, ...whole.map((panel) => [panel.top, cuts(panel)])].sort((a, b) => a[0] - b[0]).map((each) => each[1]);
+  return [...heads, ...whole.map((panel) => [top(panel), cuts(panel)])].sort((a, b) => a[0] - b[0]).map((each) => each[1]);
+
+  function row(panel) {
+    return whole.filter((other) => Math.abs(other.y - panel.y) < 9);
+  }
+
+  function top(panel) { // those of a row stay together
+    return Math.min(...row(panel).map((other) => other.top));
+  }
 
   function cuts(panel) {
-    const first = whole.find((other) => Math.abs(other.y - panel.y) < 9), bare = panel !== first && panel.x - panel.left < 15;
+    const [first] = row(panel), bare = panel !== first && panel.x - panel.left < 15;
     const high = panel.bottom - panel.top, own = [panel.x, panel.top, panel.right - panel.x, high, panel.id];
     if (bare) return [[first.left, panel.top, first.x - first.left, high, first.id], own];
     return [[panel.left, panel.top, panel.right - panel.left, high, panel.id]]; // its own group alone, where that is all of it

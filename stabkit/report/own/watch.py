@@ -111,13 +111,15 @@ def answer(watched: Watched) -> str:
 
 def in_short(watched: Watched) -> str:
     """The same as far as a headline holds it."""
+    cut = "" if watched.ended == "closed" else " Its records end there, not closed."
     if not watched.alarms:
-        return fitting(answer(watched), f"No link exceeded its limit in {updates(watched.cell.facts.steps)}.")
+        return f"No link exceeded its limit in {updates(watched.cell.facts.steps)}.{cut}"
     first = min(watched.alarms, key=lambda alarm: alarm.step)
     when = f"Update {first.step:,} of {watched.cell.facts.steps:,}"
     what = _what(first)
     then = f"; try {first.change}" if first.change else ""
-    return fitting(f"{when}: {first.sentence}{then}.", f"{when}: {what}{then}.", f"{when}: {what}.")
+    said = (f"{first.sentence}{then}", f"{what}{then}", what)
+    return fitting(*(f"{when}: {one}.{cut}" for one in said), f"{when}: {what}.")
 
 
 def _place(figure: str, alarms: Sequence[Alarm]) -> int:

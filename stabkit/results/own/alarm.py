@@ -22,8 +22,7 @@
     still     tensors that have a gradient and do not move
 
 Each is told once, and again of tensors that it was not told of. The limits were chosen on one part of the corpus of
-users' models, and are judged on the other (docs/evidence/verdict.md); that a stream grows three-fold between two
-readings was warned of before, and was as often wrong as right.
+users' models, and are judged on the other (docs/evidence/verdict.md).
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypedDict
 
 from stabkit.results.outcome import LOST, RECOVERED, VANISHED
@@ -41,7 +40,7 @@ from stabkit.results.own.forecast import ours
 from stabkit.results.own.guess import TRAINED, Guess
 from stabkit.results.own.looks import FIRM, Known, tens
 from stabkit.results.own.rules import Limits
-from stabkit.words import short, times
+from stabkit.words import scientific, short, times
 
 MOST_STEP = 1.0
 """‖Δθ‖/‖θ‖ of one update."""
@@ -120,20 +119,25 @@ class Alarm:
 
     @property
     def change(self) -> str:
-        """The change to try first; "" where none is known."""
-        return BY_KEY[self._key].label if self._key else ""
+        """The change to try first, with the rate that it comes to; "" where none is known."""
+        rate, usual = (self.numbers.get(name, math.nan) for name in ("rate", "usual"))
+        if not self._key or BY_KEY[self._key].edit != "rate" or not rate > 0:
+            return BY_KEY[self._key].label if self._key else ""
+        if usual <= rate / 10:
+            return f"the usual {scientific(usual)} in place of {scientific(rate)}"
+        return f"{BY_KEY[self._key].label}, {scientific(rate / 10)}"
 
     @property
     def advice(self) -> str:
         """The same as an advice."""
         if not self._key:
             return ""
-        usual = ", or its optimiser's usual one if lower" if self._key == "rate/10" else ""
         _, helped, of = HELPED[self.link]
         which = "" if self.link in OF_ALL else " with this warning"
         moved = ", or in Post-LN the norm before the branch" * (self.numbers.get("ratio", 1.0) < 1)
         on = f"{of} failing models{which}"
-        return f"try {self.change}{usual} (helped {helped} of {on}){moved}; stabkit probe tries changes on a copy"
+        it = "" if (label := BY_KEY[self._key].label) in self.change else f"{label} "
+        return f"try {self.change} ({it}helped {helped} of {on}){moved}; stabkit probe tries changes on a copy"
 
     @property
     def whole(self) -> str:
@@ -171,6 +175,9 @@ class Alarms:
     _sizes: list[float] = field(default_factory=list)
     _undone: int = 0
     _times: float = 1.0
+    rate: float = math.nan
+    usual: float = math.nan
+    """The highest so far, and the one that its optimiser is used at on small models."""
     anew: bool = False
     """Whether the optimiser had no state when the watch began."""
     promise: str = ""
@@ -190,6 +197,8 @@ class Alarms:
         if told and (len(told) == MOST_WARNINGS or alarm.names <= before):
             return None
         before |= alarm.names
+        rates = {"rate": self.rate, "usual": self.usual} if alarm.change else {}
+        alarm = replace(alarm, numbers={**alarm.numbers, **rates})
         self.raised[f"{alarm.link}{len(told) or ''}"] = alarm
         return alarm
 

@@ -20,6 +20,7 @@ from stabkit.errors import UsageError
 from stabkit.results import typed
 from stabkit.results.forecast.logistic import WORDS, Word
 from stabkit.results.own.judged import Judged
+from stabkit.results.own.measured import SILENT
 from stabkit.results.own.rules import NAMES
 from stabkit.version import __version__
 from stabkit.words import plain, scientific
@@ -234,7 +235,7 @@ def _worse(before: RateBaseline, now: RateBaseline) -> list[str]:
     if later:
         found.append(_beside(before, now))
     if broken := [name for name in now.failing if name not in before.failing]:
-        found.append(f"{at}{' and '.join(broken)} fail{'s' * (len(broken) == 1)} and did not before")
+        found.append(f"{at}broken, and not before: {' and '.join(broken)}")
     found += [
         f"{at}at {depth} layers {before.words[depth]} before, fails now"
         for depth, word in now.words.items()
@@ -251,7 +252,9 @@ def _moved(before: RateBaseline, now: RateBaseline) -> list[str]:
     both = {name: (before.levels[name], now.levels.get(name, 0.0)) for name in before.levels}
     ways = {name: abs(math.log(b / a)) for name, (a, b) in both.items() if a > 0 and b > 0}
     if ways and ways[name := max(ways, key=lambda each: ways[each])] >= math.log(FOLD):
-        told.append(f"{REPORTED_LINKS[name]} {both[name][1]:.2g}, {both[name][0]:.2g} before")
+        silent = 1.01 * SILENT if name == "scores" else 0.0
+        was, is_ = ("0" if value <= silent else f"{value:.2g}" for value in both[name])
+        told.append(f"{REPORTED_LINKS[name]} {is_}, {was} before")
     return told
 
 

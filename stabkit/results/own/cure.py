@@ -170,6 +170,8 @@ class Cure:
     without: float | None
     """That of the model as it is, on the same batches; NaN where a number was lost before."""
     updates: int
+    cut_off: bool = False
+    """Whether the time ended its training."""
 
     @property
     def trains(self) -> bool:
@@ -201,6 +203,7 @@ def cure(cell: ModelCell, without: ModelCell | None = None) -> Cure:
         loss=_mean(made[:both]) if trained else None,
         without=_mean(beside[:both]) if trained and beside else None,
         updates=both,
+        cut_off=bool(facts.within) and len(made) < SIDE_BY_SIDE,
     )
 
 
