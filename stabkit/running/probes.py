@@ -146,14 +146,9 @@ def seconds(request: ProbeRequest, workers: int) -> float:
     return START + LAYER * max(max(layers), sum(layers) / workers)
 
 
-RESERVED = 1 / 3
-"""Of the time, for changes: training on ends before."""
-
-
 def run(request: ProbeRequest, execute: Map, until: float, probing: Probing) -> Done[ProbeSpec, ModelCell]:
     """Probe every depth and rate with the first seed, and train on what that does not decide; where the word is not
     firm then, likewise with the other seeds. Raises UsageError for what would be as wrong at any depth."""
-    until -= RESERVED * request.time
     first = replace(request, seeds=request.seeds[:1])
     done = _probed(request, first.specs(), execute, until, probing)
     open_ = {(cell.facts.depth, cell.facts.lr) for cell in done.results if not decided(cell).firm}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +22,7 @@ from stabkit.own.probe.level import Targets
 from stabkit.own.probe.loop import cell as loop_cell
 from stabkit.own.probe.loop import record
 from stabkit.own.sublayers.run import Call
-from stabkit.results.own import decided
+from stabkit.results.own import decided, looks
 from stabkit.results.own.cure import SIDE_BY_SIDE
 from stabkit.results.own.judged import refuse
 from stabkit.results.own.measured import UPDATES
@@ -453,6 +454,16 @@ def test_what_ended_by_time_is_trained_again_only_with_more_time(tmp_path):
     whole = Shelf(PROBE, tmp_path).load(again["folder"])
     assert not whole.facts.within and len(decided.losses(whole)) == SIDE_BY_SIDE
     assert told("pre_ln", tmp_path, 2, **asked, seconds=600.0)["reused"]
+
+
+@pytest.mark.parametrize(("p", "updates"), [(0.4, 20), (0.6, 40)])
+def test_a_third_of_the_time_is_left_for_changes_where_a_training_seems_to_fail(p, updates, monkeypatch):
+    monkeypatch.setattr(looks.Looks, "decide", lambda rule, tens, given: looks.Decision("undecided", "seen", p, 10))
+    monkeypatch.setattr(looks, "LAST", 40)
+    made = make(models.pre_ln, "factory", 2, 0, 0.0)
+    own = loop_cell(made, record(made, UPDATES, ramped=True), factory="a:b", depth=2, lr=0.0, seed=0, steps=UPDATES)
+    on = onward.trained(made, own, lambda step, loss: None, until=time.time() + 30, within=120.0)
+    assert len(decided.losses(on)) == updates and bool(on.facts.within) is (updates < 40)
 
 
 # — what its loss costs who knows nothing —

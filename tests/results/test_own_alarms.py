@@ -74,7 +74,7 @@ def test_the_smallest_part_that_holds_a_sublayers_parameters():
     [
         (math.nan, "a tenth of the rate (helped"),
         (5e-3, "a tenth of the rate, 5e-4 (helped"),
-        (0.06, "the usual 1e-3 in place of 6e-2 (a tenth of the rate helped"),
+        (0.06, "the usual rate, 1e-3 (a tenth of the rate helped"),
     ],
 )
 def test_a_warning_names_the_change_to_try_and_the_rate_that_it_comes_to(rate, tried):

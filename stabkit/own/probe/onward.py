@@ -33,6 +33,10 @@ TOO_LARGE = (ArithmeticError, AssertionError, RuntimeError, ValueError)
 distributions, matrices that do not invert. A batch that is not there (IndexError, KeyError) is none of these."""
 
 
+RESERVED = 1 / 3
+"""Of a command's time: for changes."""
+
+
 class TrainingState:
     """Where a training stands, to be put back once."""
 
@@ -86,15 +90,15 @@ def trained(
 ) -> ModelCell:
     """The cell with the losses of further updates: `updates` in all, or, of 0, as many as the rule of `looks` wants;
     fewer where a loss is no number or there are no more batches, which is a note, or where the clock passes `until`
-    (seconds since 1970), `within` seconds of a command."""
+    (seconds since 1970), `within` seconds of a command, of which RESERVED is left where it seems to fail."""
     losses, notes = losses_of(probed), probed.facts.notes
-    given, rule, recorder = known(probed), ours().looks, Recorder()
+    given, rule, recorder, reserved = known(probed), ours().looks, Recorder(), 0.0
     most, over = updates or looks.LAST, False
     while len(losses) < most:
         if len(losses) >= (made.objective.batches() or most):
             notes = (*notes, f"its {len(losses)} batches were used up: it was trained no further")
             break
-        if over := time.time() > until:
+        if over := time.time() > until - reserved:
             break
         for optimizer in made.optimizers:
             optimizer.zero_grad(set_to_none=True)
@@ -118,7 +122,9 @@ def trained(
             optimizer.step()
         made.schedule.step()
         if not updates and given is not None and len(losses) % looks.TEN == 0 and len(losses) >= looks.FIRST:
-            if looks.stops(rule.decide(looks.tens(losses), given)):
+            found = rule.decide(looks.tens(losses), given)
+            reserved = RESERVED * within * ((found.probability or 0.0) < 0.5)
+            if looks.stops(found):
                 break
     facts = replace(probed.facts, notes=notes, within=within if over else probed.facts.within)
     return replace(probed, facts=facts, records={**probed.records, **recorder.tables()})

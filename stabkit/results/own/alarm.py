@@ -121,11 +121,10 @@ class Alarm:
     def change(self) -> str:
         """The change to try first, with the rate that it comes to; "" where none is known."""
         rate, usual = (self.numbers.get(name, math.nan) for name in ("rate", "usual"))
-        if not self._key or BY_KEY[self._key].edit != "rate" or not rate > 0:
-            return BY_KEY[self._key].label if self._key else ""
-        if usual <= rate / 10:
-            return f"the usual {scientific(usual)} in place of {scientific(rate)}"
-        return f"{BY_KEY[self._key].label}, {scientific(rate / 10)}"
+        label = BY_KEY[self._key].label if self._key else ""
+        if self._key != "rate/10" or not rate > 0:
+            return label
+        return f"the usual rate, {scientific(usual)}" if usual <= rate / 10 else f"{label}, {scientific(rate / 10)}"
 
     @property
     def advice(self) -> str:
