@@ -129,7 +129,7 @@ LOSSES: Picture[Judged] = Picture(
         "of the input costs; dotted: what knowing all that can be learnt costs, where that is known. All lines saw the "
         "same batches."
     ),
-    see="a model that trains is half way from the dashed line to the dotted one (0 without) within 300 updates",
+    see="a model that trains falls clearly below the dashed line: half way to the dotted one, where there is one",
     read=(
         Note(
             "A line that ends early had its word by then. Changes are trained beside the deepest model that fails, "
