@@ -96,21 +96,15 @@ def _deepest(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _extreme(frame: pd.DataFrame) -> str:
-    """`falls to 2.8e-9 at its lowest, at 24 layers`: of the deepest, what is farthest from 1."""
+    """`falls to 2.8e-9 and rises to 3, at 24 layers`: of the deepest, what is farthest from 1."""
     rows = _deepest(frame)
     single = ", single seeds" if rows["seed"].nunique() > 1 else ""
-    return f"{_span(rows)}{_at_depth(rows)}{single}"
-
-
-def _span(frame: pd.DataFrame) -> str:
-    """`falls to 2.8e-9 at its lowest and rises to 3`: what is farthest from 1."""
-    values = frame[np.isfinite(frame["value"]) & (frame["value"] > 0)]
+    values = rows[np.isfinite(rows["value"]) & (rows["value"] > 0)]["value"]
     if values.empty:
-        return "no number above 0"
-    least, most = float(values["value"].min()), float(values["value"].max())
-    low, high = f"falls to {short(least)}", f"rises to {short(most)}"
-    words = [word for word, far in ((low, least < 0.5), (high, most > 2)) if far] or ["stays between 0.5 and 2"]
-    return " and ".join(words)
+        return f"no number above 0{_at_depth(rows)}"
+    low, high = f"falls to {short(float(values.min()))}", f"rises to {short(float(values.max()))}"
+    words = [word for word, far in ((low, values.min() < 0.5), (high, values.max() > 2)) if far]
+    return f"{' and '.join(words) or 'stays between 0.5 and 2'}{_at_depth(rows)}{single}"
 
 
 def _at_depth(rows: pd.DataFrame) -> str:
@@ -131,7 +125,8 @@ def _information_range(frame: pd.DataFrame) -> str:
     by_rate = rows.groupby("x")["value"].apply(lambda seeds: geometric(seeds.tolist()))
     first, last, most = float(by_rate.iloc[0]), float(by_rate.iloc[-1]), float(by_rate.max())
     between = f", {short(most)} at its most," if most > 1.5 * max(first, last) else ""
-    return f"from {short(first)}{between} to {short(last)} at {TOP:g} times the rate"
+    to = f"{short(last)} at {short(float(by_rate.index[-1]))} times the rate"
+    return f"from {short(first)}{between} to {to}{_at_depth(rows)}"
 
 
 def _moved(frame: pd.DataFrame) -> str:
@@ -294,12 +289,13 @@ def _watched(
     *,
     read: str = "",
     lines: Callable[[Watched], Iterable[Line]],
+    says: Callable[[pd.DataFrame], str],
     y_label: str,
     limits: Mapping[float, str],
     reads: str,
     **texts: Any,
 ) -> Picture[Watched]:
-    """Lines against the updates."""
+    """Lines against the updates; `says`: what they show, for the title too."""
     return Picture(
         name=f"watched_{name}",
         short=name.capitalize(),
@@ -307,6 +303,10 @@ def _watched(
         columns=WATCHED_COLUMNS,
         value="value",
         select=lambda watch: _frame(lines(watch)),
+        title=lambda watch: (
+            f"{name.capitalize()}: {_unreached(watch) * (name == 'gradient') or says(_frame(lines(watch)))}"
+        ),
+        here=says,
         draw=lambda frame: by_update(frame, y_label, limits),
         alt=lambda frame: _line_ends(frame, reads),
         **texts,
@@ -327,18 +327,20 @@ def _gradient_lines(watch: Watched) -> Iterable[Line]:
             yield f"{stack}.{layer + 1}", panel, table.steps, ratio[:, layer]
 
 
-def _gradient_title(watch: Watched) -> str:
-    """The farthest that a layer came from the top layer's; before that the layers that none arrived at."""
+def _unreached(watch: Watched) -> str:
+    """How many layers no gradient arrived at; "" where it did at all."""
     norms = [watch.cell.gradients(stack) for stack in watch.cell.stacks] if "gradient" in watch.cell.records else []
     without = sum(int(np.isnan(own).all(axis=0).sum()) for own in norms if len(own))
-    if without:
-        return f"Gradient: none arrives at {without} of {sum(own.shape[1] for own in norms)} layers"
-    frame = _frame(_gradient_lines(watch))
+    return f"none arrives at {without} of {sum(own.shape[1] for own in norms)} layers" if without else ""
+
+
+def _farthest(frame: pd.DataFrame) -> str:
+    """How far a layer came from the top layer's gradient."""
     frame = frame[np.isfinite(frame["value"])]
     if frame.empty:
-        return "Gradient: no two layers could be compared"
+        return "no two layers could be compared"
     far = frame.loc[np.log(frame["value"].clip(lower=1e-300)).abs().idxmax()]
-    return f"Gradient: {far['run']} receives {times(float(far['value']))} the top layer's at update {far['x']:,}"
+    return f"{far['run']} receives {times(float(far['value']))} the top layer's at update {far['x']:,}"
 
 
 def _stream_lines(watch: Watched) -> Iterable[Line]:
@@ -350,12 +352,13 @@ def _stream_lines(watch: Watched) -> Iterable[Line]:
             yield f"{stack}, input" if name == stack else name, panel, stream.steps, stream.at(name)
 
 
-def _stream_title(watch: Watched) -> str:
+def _grown(frame: pd.DataFrame) -> str:
     """How much the end of the last stack grew from the first reading to the last."""
-    last = watch.cell.facts.sublayers[-1].name
-    values = watch.cell.records["stream"].at(last)
-    ratio = values[-1] / values[0] if values[0] else np.nan
-    return f"Stream: {last} ends at {share(float(ratio))} at the start"
+    last = frame["run"].iloc[-1]
+    values = frame[frame["run"] == last]["value"]
+    return (
+        f"{last} ends at {share(float(values.iloc[-1] / values.iloc[0]) if values.iloc[0] else math.nan)} at the start"
+    )
 
 
 OUTPUT, WEIGHTS, LOSS = "output", "largest step", "loss"
@@ -370,15 +373,14 @@ def _update_lines(watch: Watched) -> Iterable[Line]:
         yield WEIGHTS, "", delta.steps, delta.select(names).max(axis=1)
 
 
-def _update_title(watch: Watched) -> str:
+def _moved_by(frame: pd.DataFrame) -> str:
     """Where the output is in the end, and the largest step of the weights."""
-    frame = _frame(_update_lines(watch))
     moved, steps = (frame[frame["run"] == name]["value"].to_numpy() for name in (OUTPUT, WEIGHTS))
     known = steps[np.isfinite(steps)] if len(steps) else steps
     most = f", one update moves weights by up to {np.max(known):.2g} of their norm" if len(known) else ""
-    if not len(moved):
-        return f"Update: the output was read once{most}"
-    return f"Update: the output has moved by {share(float(moved[-1]))}{most}"
+    return (
+        f"the output has moved by {share(float(moved[-1]))}{most}" if len(moved) else f"the output was read once{most}"
+    )
 
 
 def _loss_lines(watch: Watched) -> Iterable[Line]:
@@ -392,41 +394,12 @@ def _loss_lines(watch: Watched) -> Iterable[Line]:
     yield LOSS, "", loss.steps, loss.at("train")
 
 
-def _loss_title(watch: Watched) -> str:
+def _fallen(frame: pd.DataFrame) -> str:
     """Its first, least and last."""
-    frame = _frame(_loss_lines(watch))
     values = frame[frame["run"] == LOSS]["value"]
     if values.empty:
-        return "Loss: the watch received none"
-    return (
-        f"Loss: {values.iloc[0]:.3g} at the start, {values.min():.3g} at its lowest, {values.iloc[-1]:.3g} at the end"
-    )
-
-
-def _grown(frame: pd.DataFrame) -> str:
-    """`the one that changes most goes from 1.0 to 8200 (stack.6.ffn)`."""
-    ends = {str(name): (float(own.iloc[0]), float(own.iloc[-1])) for name, own in frame.groupby("run")["value"]}
-    ends = {name: own for name, own in ends.items() if all(0 < value < math.inf for value in own)}
-    if not ends:
-        return "no number above 0"
-    name, (first, last) = max(ends.items(), key=lambda one: abs(math.log(one[1][1] / one[1][0])))
-    return f"the one that changes most goes from {short(first)} to {short(last)} ({name})"
-
-
-def _largest(frame: pd.DataFrame) -> str:
-    """`1.4 at most, at update 1; the output has moved by 120 % of its size`."""
-    steps, output = (frame[(frame["run"] == name) & np.isfinite(frame["value"])] for name in (WEIGHTS, OUTPUT))
-    most = steps.loc[steps["value"].idxmax()] if len(steps) else None
-    said = f"{short(float(most['value']))} at most, at update {most['x']:,}" if most is not None else "none was read"
-    if output.empty:
-        return f"{said}; the output was read once"
-    return f"{said}; the output has moved by {share(float(output['value'].iloc[-1]))}"
-
-
-def _fallen(frame: pd.DataFrame) -> str:
-    """`from 4.6 to 2.1, 1.9 at its least`."""
-    values = frame[frame["run"] == LOSS]["value"]
-    return f"from {short(values.iloc[0])} to {short(values.iloc[-1])}, {short(values.min())} at its lowest"
+        return "the watch received none"
+    return f"{values.iloc[0]:.3g} at the start, {values.min():.3g} at its lowest, {values.iloc[-1]:.3g} at the end"
 
 
 WATCHED: tuple[Picture[Watched], ...] = (
@@ -434,13 +407,12 @@ WATCHED: tuple[Picture[Watched], ...] = (
         "gradient",
         caption="‖∂L/∂θ‖ over all parameters of a layer, over that of the top layer, before every update.",
         see=f"level lines between {WEAK:g} and {1 / WEAK:g}, most often near 1",
-        here=_span,
         read=(
             "A falling line: that layer receives less and less and stops moving; few of stabkit's own runs "
             "recovered from below 0.01. A rising line: its gradient explodes."
         ),
         lines=_gradient_lines,
-        title=_gradient_title,
+        says=_farthest,
         y_label="gradient ÷ top layer's",
         limits={
             WEAK: "three below: warns",
@@ -453,10 +425,9 @@ WATCHED: tuple[Picture[Watched], ...] = (
         "stream",
         caption="‖x_i‖/√d, mean over the probe batch's tokens, x_i the output of sub-layer i, in eval mode.",
         see="lines that keep their initial level",
-        here=_grown,
         read="A jump between two readings at an unchanged rate comes from an update that was too large.",
         lines=_stream_lines,
-        title=_stream_title,
+        says=_grown,
         y_label="rms of x",
         limits={},
         reads="rms of the residual stream",
@@ -468,13 +439,12 @@ WATCHED: tuple[Picture[Watched], ...] = (
             "the sub-layer that the update moves most."
         ),
         see="a largest step far below 1 (1: the norm of the weights it moves)",
-        here=_largest,
         read=(
             "Output: at √2 it has nothing in common with the start. Largest step: if one update moves a sub-layer by "
             "as much as its own norm, the rate is too high for it."
         ),
         lines=_update_lines,
-        title=_update_title,
+        says=_moved_by,
         y_label="relative movement",
         limits={1.0: "an update as large as the weights"},
         reads="Relative movement",
@@ -483,9 +453,8 @@ WATCHED: tuple[Picture[Watched], ...] = (
         "loss",
         caption="The training loss, as given to watch.loss(…); a uniform guess over V classes has ln V.",
         see="it falls and stays low",
-        here=_fallen,
         lines=_loss_lines,
-        title=_loss_title,
+        says=_fallen,
         y_label="loss",
         limits={},
         reads="Training loss",

@@ -62,7 +62,7 @@ class LogResult(Answered):
         found = []
         for own, stop in zip(self.logs, self.stops, strict=True):
             more = [] if self.other is None else [words.against(own, self.other, reached(own, self.other))]
-            said = [] if stop is None else [words.stop(stop)]
+            said = [] if stop is None else [words.stop(stop, own.level_of)]
             ends = stop is not None and stop.step is not None
             found.append(words.answer(own, said if ends else [], more if ends else [*more, *said]))
         bound = words.bound(next((one for one in self.stops if one is not None and one.looks), None))

@@ -218,14 +218,17 @@ class ProbeResult(Answered):
 
     @cached_property
     def links(self) -> pd.DataFrame:
-        """A row a rate and link: lr, link (gradient, scores, update, …), verdict (pass, cannot tell, fail), level (its
-        number at the deepest), usual_low and usual_high (between them lie nine in ten models that train; NaN where that
-        is not known), exponent (of its law in depth; NaN where there is none), why."""
+        """A row a rate and link: lr, link (gradient, scores, update, …), word (usual, better, unusual or
+        broken), verdict (pass, cannot tell, fail), level (its number at the deepest), usual_low and usual_high (nine in
+        ten models that train lie between; NaN: unknown), exponent (of its law in depth; NaN: none), why."""
+        from stabkit.wording import links
+
         return _table(
             [
                 {
                     "lr": self._rate(verdict.lr),
                     "link": name,
+                    "word": shown["word"],
                     "verdict": link.verdict,
                     "level": link.level,
                     "usual_low": link.healthy.low if link.healthy else float("nan"),
@@ -233,8 +236,8 @@ class ProbeResult(Answered):
                     "exponent": link.fit.exponent if link.fit else float("nan"),
                     "why": chain.why(link),
                 }
-                for verdict in self.judged.verdicts
-                for name, link in verdict.links.items()
+                for verdict, rate in zip(self.judged.verdicts, links.rates(self.judged), strict=True)
+                for (name, link), shown in zip(verdict.links.items(), rate["links"], strict=True)
             ]
         )
 

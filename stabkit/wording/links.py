@@ -125,7 +125,7 @@ def _mended(judged: Judged) -> str:
     beside = f", {_number(cure.without)} without" if cure.without is not None else ""
     others = (own for own in judged.cures if own.trains and own.updates == cure.updates and own != cure)
     also = "".join(f", {_number(own.loss)} with {own.label}" for own in others)
-    loss = f"The loss is {cure.loss:.3g} after {updates(cure.updates)}{also}{beside}"
+    loss = f"The loss is {_number(cure.loss)} after {updates(cure.updates)}{also}{beside}"
     return f"with {cure.label} it {cure.word}: `{cure.code}`. {loss}"
 
 
@@ -246,7 +246,7 @@ def in_short(judged: Judged) -> str:
     if cure is None:
         return fitting(f"{who} {said}{on}.", f"It {said}{on}.", f"It {said}.")
     seen = cure.loss is not None and cure.without is not None
-    both = f" ({cure.loss:.3g}, {_number(cure.without)} without)" if seen else ""
+    both = f" ({_number(cure.loss)}, {_number(cure.without)} without)" if seen else ""
     it, fixed = f"{who} {said}", f"; with {cure.label} it {cure.word}"
     return fitting(
         f"{it}{on}{fixed}{both}.",
@@ -365,7 +365,7 @@ def _number(loss: float | None) -> str:
     """`1.31`, `diverged`, `–`."""
     if loss is None:
         return "–"
-    return f"{loss:.3g}" if math.isfinite(loss) else "diverged"
+    return short(loss, 3) if math.isfinite(loss) else "diverged"
 
 
 def rates(judged: Judged) -> list[dict[str, Any]]:
@@ -420,13 +420,13 @@ class LinkCell(NamedTuple):
 
 NONE = "–"
 """The word of a link that has no range to be held against."""
-WITHIN, OUTSIDE, BROKEN = "usual", "unusual", "broken"
+WITHIN, BETTER, OUTSIDE, BROKEN = "usual", "better", "unusual", "broken"
 
 
 def before_training(fields: Mapping[str, Any]) -> str:
-    """What a probe alone says of a model that is trained on: `undecided, forecast 0.55; training on`."""
+    """What a probe alone says of a model that is trained on: `trains, forecast 0.93, not firm yet; training on`."""
     probed = Decision(**fields)
-    return f"{listed(probed.word, rests_on(probed))}; training on"
+    return f"{listed(probed.word, rests_on(probed))}, not firm yet; training on"
 
 
 def _among_cell(name: str, link: LinkVerdict, level: float | None, deepest: bool) -> LinkCell:
@@ -442,7 +442,7 @@ def _among_cell(name: str, link: LinkVerdict, level: float | None, deepest: bool
     low, here, high = (float(f"{value:.2g}") for value in (link.healthy.low, level, link.healthy.high))
     usual = low <= here <= high  # as they are written
     better = here > high and name in ("scores", "loss")  # told more, learnt more
-    return LinkCell("trains" if usual or better else "risk", WITHIN if usual else OUTSIDE, number)
+    return LinkCell("trains" if usual or better else "risk", WITHIN if usual else BETTER if better else OUTSIDE, number)
 
 
 def within(link: LinkVerdict, level: float | None) -> bool:

@@ -33,16 +33,24 @@ WHY: Mapping[Reason, str] = {
 def answer(own: LogJudgement, before: Sequence[str] = (), after: Sequence[str] = ()) -> str:
     """`run.csv: at the level of frequencies. The loss is 6.05 since update 300 …`; what the bound says comes before its
     word where that ends it."""
-    said = [*before, f"By its losses alone: {own.word}" if before else own.word, *sentences(own), *after]
+    said = [*before, f"By its losses alone: {_word(own)}" if before else _word(own), *sentences(own), *after]
     return f"{plain(own.log.name)}: {' '.join(f'{one}.' for one in said)}"
 
 
 def in_short(all_of: Sequence[LogJudgement]) -> str:
     """Of one log its word and where it stands, of several how many are what."""
     if len(all_of) == 1:
-        return f"{all_of[0].word[:1].upper()}{all_of[0].word[1:]}: {_stands(all_of[0])}."
+        return f"{_word(all_of[0]).capitalize()}: {_stands(all_of[0])}."
     counts = {own.word: sum(one.word == own.word for one in all_of) for own in all_of}
     return f"Of {len(all_of)} logs {listed(*(f'{count} {word}' for word, count in counts.items()))}."
+
+
+def _word(own: LogJudgement) -> str:
+    """What it says; of one that fell and lies flat since before the half of it, that."""
+    if own.unplaced:
+        return "not enough to say"
+    flat = own.since is not None and own.since < own.updates / 2
+    return "fell, then flat" if own.word == "learning" and flat else own.word
 
 
 def sentences(own: LogJudgement) -> list[str]:
@@ -145,7 +153,7 @@ def lacks(all_of: Sequence[LogJudgement]) -> list[str]:
 def row(own: LogJudgement) -> tuple[str, ...]:
     """Of a table: its name, and what HEADS name."""
     level, by = "–" if own.level is None else value(own.level), f"{own.log.unit} {at(own.updates)}"
-    return plain(own.log.name), own.word, value(own.first), value(own.last), level, by, on_the_way(own)
+    return plain(own.log.name), _word(own), value(own.first), value(own.last), level, by, on_the_way(own)
 
 
 def against(own: LogJudgement, other: LogJudgement, reached: tuple[float, float] | None) -> str:
@@ -160,8 +168,8 @@ def against(own: LogJudgement, other: LogJudgement, reached: tuple[float, float]
     return f"At {own.log.unit} {at(mine)} it reaches what {name} had at {at(theirs)}{many}"
 
 
-def stop(found: Stop) -> str:
-    """What the bound says of one log."""
+def stop(found: Stop, level_of: str = "given") -> str:
+    """What the bound says of one log; `level_of`: where its level is from."""
     if found.diverged:
         return f"Stop it: it diverged, at {at(found.step)}"
     if found.why is not None:
@@ -169,6 +177,8 @@ def stop(found: Stop) -> str:
     if found.step is None:
         looks = f"at all {found.looks} looks that it has had, of {len(LOOKS)} to update {LOOKS[-1]}"
         band = f"--stop lets it go on: it is in the band of those that train {looks}"
+        if level_of not in ("given", "counted"):
+            return f"{band}, by ln V: --level or --tokens stop it sooner"
         return f"{band}. It does not judge the rate: --against a log of another does"
     return f"Stop it: at update {at(found.step)} it is out of the band of those that train"
 

@@ -254,7 +254,7 @@ def test_the_action_gives_every_input_to_the_probe(tmp_path: Path) -> None:
         "baseline": "depth.json",
         "arguments": "--lr 1e-3 -q",
     }
-    assert set(asked) | {"working-directory"} == set(ACTION["inputs"])
+    assert set(asked) | {"working-directory", "artifact"} == set(ACTION["inputs"])
     (tmp_path / "stabkit").write_text('#!/bin/sh\nfor word in "$@"; do echo "$word"; done\nexit 7\n')
     (tmp_path / "stabkit").chmod(0o755)
     env = {name: asked[re.fullmatch(r"\$\{\{ inputs\.(\S+) \}\}", text)[1]] for name, text in step["env"].items()}

@@ -31,8 +31,8 @@ def test_a_long_run_tells_its_pace_and_what_is_left_once_a_minute(monkeypatch, c
         lines.event(event)
     told = capsys.readouterr().err.splitlines()
     assert [line.split("  ")[1] for line in told] == [
-        "step 200 of 1000, loss 4.500, 305 ms a step, 4 min left",
-        "step 400 of 1000, loss 4.500, 325 ms a step, 3 min left",
+        "step 200 of 1000, loss 4.500, 305 ms a step, 4.1 min left",
+        "step 400 of 1000, loss 4.500, 325 ms a step, 3.2 min left",
     ]
 
 

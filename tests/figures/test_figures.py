@@ -337,10 +337,10 @@ def test_titles_state_what_the_data_support() -> None:
     runs = [*growing("deepnorm", 0.6), *growing("post-ln", 1.0), *growing("admin", 1.4)]
     assert (
         update_depth.title(runs)
-        == "DeepNorm's update grows with depth as N^0.6, Post-LN's as N^1.0 (6–50 layers, one seed)"
+        == "DeepNorm's update grows with depth as N^0.60, Post-LN's as N^1.00; 6–50 layers, one seed"
     )
     assert (
-        update_depth.title(growing("admin", 0.5)) == "ADMIN's update grows with depth as N^0.5 (6–50 layers, one seed)"
+        update_depth.title(growing("admin", 0.5)) == "ADMIN's update grows with depth as N^0.50; 6–50 layers, one seed"
     )
     assert update_depth.title([]) == "How far the output has moved after 0 updates, against depth"
     assert UPDATE.title(runs) == "At 100L-100L the output moves by 1.1 (DeepNorm) to 44 (ADMIN) in 16 updates"

@@ -6,10 +6,9 @@ import math
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 
-from stabkit.figures.model_curves import OUTPUT, OWN, WATCHED, WEIGHTS
+from stabkit.figures.model_curves import OWN
 from stabkit.figures.own_losses import LOSSES
 from stabkit.results.own.cell import Broke, ModelCell
 from stabkit.results.own.cure import cure
@@ -70,7 +69,7 @@ def test_the_scores_are_drawn_against_the_rate_and_of_cells_with_a_ramp_alone():
     frame = OWN["scores"].select(probed([made(3), climbed(6)]))
     assert list(frame["depth"].unique()) == [6] and np.allclose(frame["value"], np.geomspace(1.0, 1e-3, 9))
     assert frame["x"].iloc[0] == 1 and frame["x"].iloc[-1] == pytest.approx(16) and frame["x"].is_monotonic_increasing
-    assert OWN["scores"].here(frame) == "from 1.0 to 0.0010 at 16 times the rate"
+    assert OWN["scores"].here(frame) == "from 1.0 to 0.0010 at 16 times the rate, at 6 layers"
 
 
 def test_each_frame_holds_what_was_recorded():
@@ -102,20 +101,3 @@ def test_the_losses_are_means_of_ten_of_every_depth_and_of_changes_that_were_see
     shorter = replace(found, beside=(("", trained(math.nan, 40, depth=6)), *beside[1:]))
     assert LOSSES.title(shorter) == "Loss: diverged at 6L after 40 updates, 1.00 with a third of the rate"
     assert frame[frame["run"] == "6L"]["value"].iloc[0] == pytest.approx(cells[1].records["loss"].at("train")[0])
-
-
-def test_a_watchs_captions_say_what_is_drawn():
-    by_name = {picture.name.removeprefix("watched_"): picture for picture in WATCHED}
-    lines = {
-        "a": ([0, 1, 2], [1.0, 0.2, 1.0]),
-        "b": ([0, 1, 2], [1.0, 1.0, 8.0]),
-        OUTPUT: ([0, 1, 2], [0.0, 0.5, 1.4]),
-        WEIGHTS: ([1, 2], [0.3, 0.1]),
-    }
-    rows = [(name, "", x, value) for name, points in lines.items() for x, value in zip(*points, strict=True)]
-    frame = pd.DataFrame(rows, columns=["run", "panel", "x", "value"])
-    two = frame[frame["run"].isin(["a", "b"])]
-    assert by_name["gradient"].here(two) == "falls to 0.20 and rises to 8.0"
-    assert by_name["stream"].here(two) == "the one that changes most goes from 1.0 to 8.0 (b)"
-    assert by_name["update"].here(frame) == "0.30 at most, at update 1; the output has moved by 140 % of its size"
-    assert by_name["loss"].here(two[two["run"] == "a"].assign(run="loss")) == "from 1.0 to 1.0, 0.20 at its lowest"

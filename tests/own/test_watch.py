@@ -149,7 +149,8 @@ def test_a_rate_a_hundred_times_too_high_is_warned_of_before_the_loss_doubles(tm
             losses.append(float(loss.detach()))
         watch.close()
     doubled = next((i for i, loss in enumerate(losses) if loss > 2 * min(losses[: i + 1])), len(losses))
-    assert "update 1: one update moved" in str(seen[0].message) and "the likely cause" in str(seen[0].message)
+    assert "update 0: the rate is 1e-1, 100 times the usual 1e-3" in str(seen[0].message)
+    assert "update 1: one update moved" in str(seen[1].message) and "the likely cause" in str(seen[1].message)
     assert watch.warnings[0].step < doubled
     assert len({alarm.link for alarm in watch.warnings}) == len(watch.warnings), "each link once"
 
@@ -355,7 +356,7 @@ def test_an_optimiser_that_takes_anothers_place_is_said_and_taken_on_request(tmp
             watch.optimizer([])
         for group in loop.optimizer.param_groups:
             group["lr"] = 1e30
-        with pytest.warns(StabilityWarning, match="finite|no number|moved"):
+        with pytest.warns(StabilityWarning, match="finite|no number|moved|the rate is"):
             loop.train(3)
     (held,) = (WatchShelf(tmp_path).load(own) for own in WatchShelf(tmp_path).ids())
     assert held.cell.facts.steps == 8 and "from update 3 on SGD replaces AdamW" in held.cell.facts.notes

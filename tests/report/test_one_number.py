@@ -50,4 +50,4 @@ def test_an_exponent_is_one_number_in_title_legend_and_claims(seeds: tuple) -> N
     both = places(runs, "growth")["6–50 layers"].measured.beside
     assert both == " against ".join(f"N^{lines[label].exponent:.2f}" for label in ("Post-LN", "DeepNorm"))
     exponents = [float(one) for one in re.findall(r"N\^([0-9.]+)", update_depth.title(runs))]
-    assert sorted(exponents) == sorted(round(lines[label].exponent, 1) for label in ("Post-LN", "DeepNorm"))
+    assert sorted(exponents) == sorted(round(lines[label].exponent, 2) for label in ("Post-LN", "DeepNorm"))

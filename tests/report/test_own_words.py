@@ -111,8 +111,8 @@ RATE_3 = replace(CLIP, change="rate/3", label="a third of the rate", word="train
          "With a third of the rate it trains: `lr = 3e-4`. The loss is 1.31 after 150 updates, 3.16 without.",
          "b fails at 24 layers; with a third of the rate it trains (1.31, 3.16 without)."),
         ((RATE_3, replace(RATE_3, label="a warm-up", loss=1.1)),
-         "With a warm-up it trains: `lr = 3e-4`. The loss is 1.1 after 150 updates, 1.31 with a third of the rate, "
-         "3.16 without.", "with a warm-up it trains (1.1, 3.16 without)."),
+         "With a warm-up it trains: `lr = 3e-4`. The loss is 1.10 after 150 updates, 1.31 with a third of the rate, "
+         "3.16 without.", "with a warm-up it trains (1.10, 3.16 without)."),
         ((replace(RATE_3, without=math.nan),),
          "it trains: `lr = 3e-4`. The loss is 1.31 after 150 updates, diverged without.",
          "(1.31, diverged without)."),
@@ -139,7 +139,7 @@ def test_what_a_probe_will_take_is_said_before():
         f"{begin}; then training on, and changes where it fails: at most 2 min (--time)"
     )
     probed = asdict(Decision("undecided", "forecast", 0.55, 16))
-    assert links.before_training(probed) == "undecided, forecast 0.55; training on"
+    assert links.before_training(probed) == "undecided, forecast 0.55, not firm yet; training on"
 
 
 def test_changes_for_which_there_was_no_time_are_counted():

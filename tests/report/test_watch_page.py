@@ -77,7 +77,7 @@ def test_a_page_of_a_healthy_training_says_that_nothing_was_beyond_its_limit(hea
 def test_a_page_of_a_failing_one_leads_with_the_first_warning(tmp_path):
     found = watched(tmp_path, lr=0.1, loss=False)
     text = page.render(found, "stabkit report")
-    assert page.answer(found).startswith("mine, update 1 of 20: one update moved")
+    assert page.answer(found).startswith("mine, update 0 of 20: the rate is 1e-1, 100 times the usual 1e-3")
     assert text.count('id="figure-watched_') == 3, "no loss was given"
 
 
@@ -116,10 +116,10 @@ def test_runs_and_export_know_watches(tmp_path):
     found = watched(tmp_path, lr=0.1)
     store = ("--out", str(tmp_path))
     listed = command("runs", "ls", *store)
-    assert listed.returncode == 0 and "1 watches" in listed.stdout and "step" in listed.stdout
+    assert listed.returncode == 0 and "1 watch" in listed.stdout and "step" in listed.stdout
     document = json.loads(command("runs", "ls", "--json", *store).stdout)
     (own,) = document["watches"]
-    assert own["watch_id"] == found.watch_id and own["warnings"][0]["link"] == "step" and document["runs"] == []
+    assert own["watch_id"] == found.watch_id and own["warnings"][1]["link"] == "step" and document["runs"] == []
     shown = json.loads(command("runs", "show", "mine", "--json", *store).stdout)
     assert shown["records"]["loss"]["steps"] == list(range(20))
     assert "update 1: one update moved" in command("runs", "show", "mine", *store).stdout

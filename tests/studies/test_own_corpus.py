@@ -14,7 +14,7 @@ from torch.nn import functional
 
 from stabkit.errors import StabkitError
 from stabkit.results.own import forecast, rules
-from stabkit.results.own.alarm import ALARM_RECALL, HELPED, OF_ALL
+from stabkit.results.own.alarm import ALARM_FALSE, ALARM_RECALL, HELPED, OF_ALL
 from stabkit.results.own.decided import numbers as verdict_numbers
 from stabkit.results.own.forecast import AXES, LINKS, ours
 from stabkit.results.own.measured import measured
@@ -202,6 +202,7 @@ def test_what_a_watch_says_its_silence_is_worth_is_what_the_page_counts():
     heard, failed, half = ALARM_RECALL
     (row,) = [line for line in (DOCS / "verdict.md").read_text().splitlines() if line.startswith("| any of them |")]
     assert f"({heard} of {failed};" in row and row.split("|")[3].strip() == str(half)
+    assert "({} of {};".format(*ALARM_FALSE) in row
 
 
 def test_what_an_advice_is_said_to_have_helped_is_what_the_rows_count():

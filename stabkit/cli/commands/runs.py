@@ -138,7 +138,7 @@ def listing(lines: Sequence[ListedRun], watches: Sequence[Watched]) -> None:
     """`runs ls`."""
     if watches:
         console.table(
-            f"{len(watches)} watches",
+            f"{len(watches)} watch{'es' * (len(watches) != 1)}",
             ("watch", "ended", "updates", "warnings"),
             [
                 (w.watch_id, w.ended or "not closed", w.cell.facts.steps, ", ".join(a.link for a in w.alarms) or "–")

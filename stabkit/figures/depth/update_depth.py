@@ -43,14 +43,17 @@ def title(runs: Sequence[Run]) -> str:
         if len(ends) > 1:
             low, high = ends.iloc[0], ends.iloc[-1]
             where = listed(ends.iloc[0].condition, _layers(ends))
-            return (
-                f"{low.label}'s update grows with depth as N^{low.exponent:.1f}, "
-                f"{high.label}'s as N^{high.exponent:.1f} ({where})"
-            )
+            return f"{low.label}'s update grows with depth as {_power(low)}, {high.label}'s as {_power(high)}; {where}"
     if len(lines) == 1:
-        return f"{lines.iloc[0].label}'s update grows with depth as N^{lines.iloc[0].exponent:.1f} ({_layers(lines)})"
+        return f"{lines.iloc[0].label}'s update grows with depth as {_power(lines.iloc[0])}; {_layers(lines)}"
     step = int(frame["reference_step"].iloc[0]) if len(frame) else 0
     return f"How far the output has moved after {step} updates, against depth"
+
+
+def _power(line: pd.Series[Any]) -> str:
+    """`N^0.54 (0.52 to 0.54 by seed)`."""
+    spread = f" ({line['least']:.2f} to {line['greatest']:.2f} by seed)" if line["seeds"] > 1 else ""
+    return f"N^{line['exponent']:.2f}{spread}"
 
 
 def _layers(lines: pd.DataFrame) -> str:

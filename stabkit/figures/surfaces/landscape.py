@@ -101,7 +101,7 @@ def deepest(table: pd.DataFrame) -> tuple[str, pd.DataFrame]:
 
 
 def rougher(table: pd.DataFrame, first: str, second: str, *, where: str = "") -> str:
-    """`Post-LN's loss is rougher than DeepNorm's along Post-LN's directions, not along DeepNorm's`: by the share of
+    """`Post-LN's loss is rougher than DeepNorm's along Post-LN's directions only`: by the share of
     negative curvature, by ROUGHER or more in the median over seeds, and more in every seed."""
     rulers: list[Normalisation] = list(dict.fromkeys(table["ruler"]))
     more = {ruler: _apart(table[table["ruler"] == ruler], first, second) for ruler in rulers}
@@ -117,7 +117,7 @@ def rougher(table: pd.DataFrame, first: str, second: str, *, where: str = "") ->
     if set(found) == {"own"}:
         return f"{whose} is {'' if found['own'] else 'no '}rougher than {second}'s, each along its own directions"
     sentences: dict[tuple[bool | None, ...], str] = {
-        (True, True, False): f"{whose} is rougher than {second}'s along {first}'s directions, not along {second}'s",
+        (True, True, False): f"{whose} is rougher than {second}'s along {first}'s directions only",
         (True, False, False): f"{whose} is rougher than {second}'s each along its own directions, not along one's",
         (True, True, True): f"{whose} is rougher than {second}'s along either's directions",
     }
@@ -174,8 +174,7 @@ def draw(frame: pd.DataFrame) -> Figure:
     for place, ((depth, seed, ruler), group) in enumerate(rows):
         norm = scale(frame[frame["depth"] == depth]["loss"].to_numpy(dtype=float))
         bottom = tall - (place + 1) * height
-        many = f", seed {seed}" if frame["seed"].nunique() > 1 else ""
-        head = f"{depth}{many}: {ruler}; {group['how'].iloc[0]}"
+        head = f"{depth}, seed {seed}: {ruler}; {group['how'].iloc[0]}"
         style.heading(figure, head, bottom + height)
         last: Any = None
         for label, surface in group.groupby("label", sort=False):
@@ -225,7 +224,7 @@ def drawn(axes: Axes, a: Any, b: Any, losses: Any, norm: Normalize, label: str) 
     image = heat(axes, a, b, losses, norm)
     axes.plot([0], [0], "+", color="#ffffff", markersize=9, mew=1.6)
     share = percent(roughness.negative_curvature(losses))
-    axes.set_title(f"{lettering.safe(label, 40)}: {share} negative curvature")
+    axes.set_title(f"{lettering.safe(label, 40)}: {share} bends down")
     axes.set_xlabel("a, along δ")
     return image
 

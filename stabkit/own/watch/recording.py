@@ -18,7 +18,8 @@ from stabkit.own.watch.journal import Journal
 from stabkit.own.watch.still import Still
 from stabkit.results.own.alarm import Alarm
 from stabkit.results.own.cell import Broke, Facts
-from stabkit.results.own.forecast import USUAL
+from stabkit.results.own.forecast import TESTED, USUAL
+from stabkit.words import scientific, short
 
 Row = tuple[str, int, Mapping[str, float], frozenset[str]]
 """(probe, step, values, whom no gradient reached)."""
@@ -94,6 +95,7 @@ class Recording:
         alarms, names = self.journal.alarms, updates.name(optimizers)
         self.journal.warn_of(alarms.replaced(step, names, was, rate, empty=updates.empty(optimizers)))
         self.optimizers = self.chain.optimizers = tuple(optimizers)
+        alarms.rate, alarms.usual = math.nan, USUAL.get(updates.name(self.optimizers[:1]), math.nan)
         self.chain.forget_places()
 
     def begin(self, step: int = 0) -> None:
@@ -125,12 +127,24 @@ class Recording:
                 self.notes.append(f"{said}; ‖θ_t − θ_0‖ is measured from that update")
                 self.journal.alarms.sublayers = self.chain.sublayers
             if step % stride(step) == 0 or reads(self.every, step):
-                self.journal.alarms.rate = max(updates.rate(self.optimizers), self.journal.alarms.rate)  # NaN at first
+                self._see_rate(step)
                 self._reading = GradientReading(step, self.chain.groups)
             if self.optimizers and reads(self.every, step + 1):
                 self.chain.weights.hold()
         if self._reading is not None:
             self.chain.read_gradients(self._reading, optimizer)
+
+    def _see_rate(self, step: int) -> None:
+        """Keep the highest, and warn of one beyond those of all tested models."""
+        alarms = self.journal.alarms
+        rate = alarms.rate = max(updates.rate(self.optimizers), alarms.rate)  # NaN at first
+        if "rate" in alarms.raised or not rate > TESTED[1] * alarms.usual:
+            return
+        times = f"{short(rate / alarms.usual)} times the usual {scientific(alarms.usual)}"
+        said = f"the rate is {scientific(rate)}, {times}; tested models had at most {TESTED[1]:g} times it"
+        self.journal.warn_of(
+            Alarm(step=step, link="rate", sentence=said, numbers={"rate": rate, "usual": alarms.usual})
+        )
 
     def after(self, step: int) -> None:
         """The model when `step` updates are done."""

@@ -34,6 +34,8 @@ from stabkit.storage.folder import first_line
 from stabkit.storage.watched import WatchShelf, identity
 from stabkit.wording import log as words
 
+EARLY = (16, 64, 256)
+"""Updates after which a part is written although none is due: what is killed soon leaves its beginning."""
 LARGEST_COPY = 1_000_000_000
 """Bytes of weights above which θ_0 is kept only if asked."""
 
@@ -272,7 +274,7 @@ class Watch:
                 self._recording.after(self.steps)
             except OtherSublayers:
                 self._begin_anew()
-            if self._journal.due:
+            if self._journal.due or self.steps in EARLY:
                 self._flush()
 
     def _last(self) -> None:

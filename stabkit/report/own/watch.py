@@ -13,7 +13,7 @@ import numpy as np
 from stabkit.figures.model_curves import WATCHED
 from stabkit.report.cards import card
 from stabkit.report.frame import page, shell
-from stabkit.results.own.alarm import ALARM_RECALL, Alarm
+from stabkit.results.own.alarm import ALARM_FALSE, ALARM_RECALL, Alarm
 from stabkit.storage.folder import reports, write_file
 from stabkit.storage.watched import Watched
 from stabkit.wording.anatomy import kinds
@@ -37,6 +37,7 @@ WHAT = {
     "resume": "the optimizer begins with an empty state",
     "small": "gradients are near the smallest number of their type",
     "outlook": "the loss falls as in trainings that fail",
+    "rate": "the rate is far above the usual one",
     "chance": "the forward draws from what the watch cannot put back",
 }
 """{link of a warning: what it says, in short}."""
@@ -66,6 +67,7 @@ def render(watched: Watched, command: str) -> str:
         "watch.html.j2",
         shell(TITLE, command, [in_short(watched), answer(watched)]),
         ended=ended(watched),
+        alarmed=ALARM_FALSE,
         alarms=[
             {"step": f"{a.step:,}", "link": a.link, "sentence": plain(a.sentence), "advice": a.advice}
             for a in watched.alarms
@@ -111,7 +113,7 @@ def answer(watched: Watched) -> str:
 
 def in_short(watched: Watched) -> str:
     """The same as far as a headline holds it."""
-    cut = "" if watched.ended == "closed" else " Its records end there, not closed."
+    cut = "" if watched.ended == "closed" else " Not closed: its records end there."
     if not watched.alarms:
         return f"No link exceeded its limit in {updates(watched.cell.facts.steps)}.{cut}"
     first = min(watched.alarms, key=lambda alarm: alarm.step)
@@ -131,7 +133,7 @@ def _place(figure: str, alarms: Sequence[Alarm]) -> int:
 SHOWN = {
     "gradient": "watched_gradient",
     "stream": "watched_stream",
-    **dict.fromkeys(("step", "jump", "still"), "watched_update"),
+    **dict.fromkeys(("step", "jump", "still", "rate"), "watched_update"),
     **dict.fromkeys(("loss", "level", "start"), "watched_loss"),
 }
 """{link of a warning: the figure that shows it}."""

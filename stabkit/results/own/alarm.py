@@ -20,9 +20,9 @@
     outlook   after 50, 100 or 200 updates the rule of `looks.py` says that it will not train; that it will is a note
     reach     tensors to be trained that no gradient arrives at (`own/watch/still.py`, as what follows)
     still     tensors that have a gradient and do not move
+    rate      it is beyond the rates of all tested models: more than TESTED[1] times the usual one (`forecast.py`)
 
-Each is told once, and again of tensors that it was not told of. The limits were chosen on one part of the corpus of
-users' models, and are judged on the other (docs/evidence/verdict.md).
+Each is told once, and again of other tensors. The limits are judged on held-out models (docs/evidence/verdict.md).
 """
 
 from __future__ import annotations
@@ -77,9 +77,9 @@ it was tried on)}, by own_corpus.csv and own_cures.csv of docs/evidence/, where 
 of the other links, of which three models at most have rows; nor before the first update, which no rate has moved."""
 OF_ALL = ("step", "outlook")
 """Links whose counts are of all failing models: too few had that warning, or none, as it came after their training."""
-ALARM_RECALL = 106, 118, 34
+ALARM_RECALL, ALARM_FALSE = (106, 118, 34), (27, 195)
 """So many of so many trainings of the judging part that failed were warned of before the end, half of them by this
-update (docs/evidence/verdict.md, from which a test reads them)."""
+update; and of those that trained (docs/evidence/verdict.md, from which a test reads them)."""
 IN_A_ROW = 3
 """Readings of the gradient beyond its limit."""
 LOSS_TIMES = 3.0
@@ -122,15 +122,15 @@ class Alarm:
         """The change to try first, with the rate that it comes to; "" where none is known."""
         rate, usual = (self.numbers.get(name, math.nan) for name in ("rate", "usual"))
         label = BY_KEY[self._key].label if self._key else ""
-        if self._key != "rate/10" or not rate > 0:
-            return label
-        return f"the usual rate, {scientific(usual)}" if usual <= rate / 10 else f"{label}, {scientific(rate / 10)}"
+        if self.link == "rate" or (self._key == "rate/10" and usual <= rate / 10):
+            return f"the usual rate, {scientific(usual)}"
+        return f"{label}, {scientific(rate / 10)}" if self._key == "rate/10" and rate > 0 else label
 
     @property
     def advice(self) -> str:
         """The same as an advice."""
         if not self._key:
-            return ""
+            return f"try {self.change}" if self.change else ""
         _, helped, of = HELPED[self.link]
         which = "" if self.link in OF_ALL else " with this warning"
         moved = ", or in Post-LN the norm before the branch" * (self.numbers.get("ratio", 1.0) < 1)
