@@ -73,11 +73,9 @@ def _draw(frame: pd.DataFrame) -> Figure | None:
     for name, rows in finite.groupby("run", sort=False):
         kind = str(rows["kind"].iloc[0])
         ink = OTHER if kind == CHANGE else HUE if kind == DEPTH else GREY
-        look: dict[str, Any] = {"linewidth": 1.8 if kind == CHANGE else 0.9, "linestyle": DASHES.get(kind, "-")}
-        if kind == DEPTH:
-            look = style.depth_line(names.index(name), len(names))
-        elif kind == CHANGE and name != first:
-            look["linestyle"] = "-."
+        dash = "-." if kind == CHANGE and name != first else DASHES.get(kind, "-")
+        plain: dict[str, Any] = {"linewidth": 1.8 if kind == CHANGE else 0.9, "linestyle": dash}
+        look = style.depth_line(names.index(name), len(names)) if kind == DEPTH else plain
         (line,) = panel.plot(rows["x"], rows["value"], color=ink, **look)
         style.mark(line, "", str(name), x="update")
         ends.append((float(rows["value"].iloc[-1]), str(name), ink, ""))
