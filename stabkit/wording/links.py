@@ -282,9 +282,9 @@ def unlike(forecast: OwnForecast) -> str:
     """Why no forecast is given."""
     known = [UNLIKE[axis] for axis in forecast.axes if axis in UNLIKE]
     axes = [axis for axis in forecast.axes if axis not in UNLIKE]
-    are = "is" if len(axes) == 1 else "are"
-    beyond = f"its {' and '.join(axes)} {are} outside of what was tested" if axes else ""
-    return "; ".join(filter(None, (*known, beyond)))
+    tested = " (4 to 48 layers, widths 64 to 256)" * bool({"depth", "width"} & {*axes})
+    beyond = f"its {' and '.join(axes)} {'is' if len(axes) == 1 else 'are'} outside of what was tested{tested}"
+    return "; ".join((*known, *([beyond] if axes else [])))
 
 
 def why(verdict: Verdict) -> str:
