@@ -50,7 +50,8 @@ def test_what_a_verdict_is_worth_is_what_its_page_counts() -> None:
     page = (ROOT / "docs" / "evidence" / "verdict.md").read_text(encoding="utf-8")
     trains, fails = (re.search(rf"`{one}`,\s+(\d+) of (\d+)\s+(?:trained|did)", README) for one in ("trains", "fails"))
     assert trains and fails
-    assert f"({trains[1]} of {trains[2]};" in page and f"({int(fails[2]) - int(fails[1])} of {fails[2]};" in page
+    row = f"{trains[1]} of {trains[2]} | {int(fails[2]) - int(fails[1])} of {fails[2]}"  # as of a user's own loss
+    assert f"| forecast and loss, level known | {row} |" in page
 
 
 def test_what_the_readme_leads_to_is_there() -> None:

@@ -134,6 +134,7 @@ def _words(counted: Counted, quick: Counted, rows: Sequence[CorpusRow], cured: M
             table += [(f"`{word}`, {basis}", *ends, share(right, told) if word != "undecided" else "–")] * bool(told)
     yield from _table(("the probe says", "trains", "stuck", "diverged", "right (95 %)"), table)
     yield f"{len(unclear)} models whose outcome is unclear count nowhere. *Seen*: the word is of a training."
+    yield "A probe quotes of a forecast all with such a one (`--quick`), of a training those of which as much is known."
     yield ""
     yield from _table(
         ("asked", "at least", "is", ""),
@@ -278,7 +279,7 @@ def _cures(cured: Mapping[int, CuredRow], counted: Counted) -> Iterator[str]:
     yield (
         f"{len(candidates(counted))} failing models are told so, surely or probably. {len(cured)} of them were tried, "
         f"with {CHANGES_TRIED} changes each at most. {share(len(named), len(cured))} get one that is seen to train. "
-        f"With it {share(len(trains), len(named))} train to the end."
+        f"With it {share(len(trains), len(named))} train to the end. Above, failures not told so count, too."
     )
     yield ""
     keys = [key for key in BY_KEY if any(key in row.tried for row in cured.values())]

@@ -59,8 +59,8 @@ LOW = replace(
          "models judged so, 20 trained (95 %: 35 to 65 %)."),
         (judged(None, axes=("width", ONE_BATCH)),
          "b is undecided at 24 layers, without warm-up (no forecast: every update used the same batch, which a model "
-         "can learn by heart: give loss(model, step); its width is outside of what was tested (4 to 48 layers, widths 64 to 256)). Each link alone "
-         "is as in models that train."),
+         "can learn by heart: give loss(model, step); its width is outside of what was tested (4 to 48 layers, widths "
+         "64 to 256)). Each link alone is as in models that train."),
         (judged(0.0, basis="seen", updates=3, diverges=True, gradient=replace(LOW, verdict="fail")),
          "b fails at 24 layers, without warm-up (seen, diverges at update 3). The lowest layer receives 0.0040 of the "
          "top layer's gradient before any update."),
