@@ -50,7 +50,7 @@ SLOPE = PageOrder(
     figures_first=True,
 )
 ABLATE = PageOrder(
-    asks="How wrong may α and β be, and which part is needed?",
+    asks="How wrong may α and β be?",
     leads=("ablation", "table11", "robustness"),
 )
 LANDSCAPE = PageOrder(

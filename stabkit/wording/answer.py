@@ -115,7 +115,7 @@ def in_short(verdicts: Matrix) -> str:
     return fitting(
         f"{at} {'; '.join(named)}.",
         f"{at} {brief[2:]}.",
-        f"{at} {'; '.join(named[:2])}.",
+        f"{at} {'; '.join(dict.fromkeys((named[0], named[-1])))}.",
         f"{at} {named[0]}.",
     )
 

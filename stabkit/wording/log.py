@@ -47,10 +47,9 @@ def in_short(all_of: Sequence[LogJudgement]) -> str:
 
 def _word(own: LogJudgement) -> str:
     """What it says; of one that fell and lies flat since before the half of it, that."""
-    if own.unplaced:
-        return "not enough to say"
-    flat = own.since is not None and own.since < own.updates / 2
-    return "fell, then flat" if own.word == "learning" and flat else own.word
+    flat = own.word == "learning" and own.since is not None and own.since < own.updates / 2
+    perhaps = f"{'perhaps ' * (own.level_of == 'text')}{own.word}{' to say' * own.unplaced}"
+    return "fell, then flat" if flat else perhaps
 
 
 def sentences(own: LogJudgement) -> list[str]:
@@ -165,7 +164,8 @@ def against(own: LogJudgement, other: LogJudgement, reached: tuple[float, float]
         return f"It is not yet below what {name} began with"
     mine, theirs = reached
     many = f", {mine / theirs:.3g} times as late" if mine > 1.5 * theirs > 0 else ""
-    return f"At {own.log.unit} {at(mine)} it reaches what {name} had at {at(theirs)}{many}"
+    ends = f"It ends at {value(own.last)}, {name} at {value(other.last)}"
+    return f"{ends}: at {own.log.unit} {at(mine)} it reaches what the other had at {at(theirs)}{many}"
 
 
 def stop(found: Stop, level_of: str = "given") -> str:
@@ -178,7 +178,7 @@ def stop(found: Stop, level_of: str = "given") -> str:
         looks = f"at all {found.looks} looks that it has had, of {len(LOOKS)} to update {LOOKS[-1]}"
         band = f"--stop lets it go on: it is in the band of those that train {looks}"
         if level_of not in ("given", "counted"):
-            return f"{band}, by ln V: --level or --tokens stop it sooner"
+            return f"--stop sees no reason by ln V alone, {looks}: --level or --tokens FILE tell more"
         return f"{band}. It does not judge the rate: --against a log of another does"
     return f"Stop it: at update {at(found.step)} it is out of the band of those that train"
 

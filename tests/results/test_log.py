@@ -47,7 +47,8 @@ def test_a_curve_is_what_it_was_made_to_be(name) -> None:
     values, known = CURVES[name]
     own = judged(log(values), **known)
     assert own.word == name.partition(",")[0]
-    assert words.answer(own).startswith(f"run: {own.word}. ")
+    perhaps = "perhaps " * (own.level_of == "text")
+    assert words.answer(own).startswith(f"run: {perhaps}{own.word}. ")
 
 
 @pytest.mark.parametrize("name", [name for name in CURVES if name.startswith(("learning", "diverged"))])

@@ -258,7 +258,7 @@ def test_the_frames_hold_every_point_and_the_title_tells_each_share(example) -> 
 
 
 ROUGH, EITHER = "Post-LN's loss ", "is rougher than DeepNorm's along either's directions"
-ALONG = "{0}'s loss is rougher than {1}'s along {0}'s directions only"
+ALONG = "{0}'s loss is rougher than {1}'s, but not along {1}'s directions"
 OWN_ONLY = "is rougher than DeepNorm's each along its own directions, not along one's"
 
 

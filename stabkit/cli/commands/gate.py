@@ -72,7 +72,7 @@ def compared(result: ProbeResult, before: Baseline, file: str) -> AgainstBaselin
 def write(result: ProbeResult, path: Path) -> None:
     """`--update-baseline`: what this probe says, as a file to commit."""
     write_file(path, (json.dumps(_now(result).to_json(), indent=1) + "\n").encode())
-    weak = "" if (word := result.judged.worst.word) == "trains" else f"; what is `{word}` guards against less"
+    weak = "" if (word := result.judged.worst.word) == "trains" else f"; it guards little where it says `{word}`"
     console.note(f"baseline: {path} written{weak}; commit it")
 
 

@@ -101,7 +101,7 @@ def deepest(table: pd.DataFrame) -> tuple[str, pd.DataFrame]:
 
 
 def rougher(table: pd.DataFrame, first: str, second: str, *, where: str = "") -> str:
-    """`Post-LN's loss is rougher than DeepNorm's along Post-LN's directions only`: by the share of
+    """`Post-LN's loss is rougher than DeepNorm's, but not along DeepNorm's directions`: by the share of
     negative curvature, by ROUGHER or more in the median over seeds, and more in every seed."""
     rulers: list[Normalisation] = list(dict.fromkeys(table["ruler"]))
     more = {ruler: _apart(table[table["ruler"] == ruler], first, second) for ruler in rulers}
@@ -117,7 +117,7 @@ def rougher(table: pd.DataFrame, first: str, second: str, *, where: str = "") ->
     if set(found) == {"own"}:
         return f"{whose} is {'' if found['own'] else 'no '}rougher than {second}'s, each along its own directions"
     sentences: dict[tuple[bool | None, ...], str] = {
-        (True, True, False): f"{whose} is rougher than {second}'s along {first}'s directions only",
+        (True, True, False): f"{whose} is rougher than {second}'s, but not along {second}'s directions",
         (True, False, False): f"{whose} is rougher than {second}'s each along its own directions, not along one's",
         (True, True, True): f"{whose} is rougher than {second}'s along either's directions",
     }

@@ -113,11 +113,11 @@ def answer(watched: Watched) -> str:
 
 def in_short(watched: Watched) -> str:
     """The same as far as a headline holds it."""
-    cut = "" if watched.ended == "closed" else " Not closed: its records end there."
+    cut = "" if watched.ended == "closed" else f" Not closed: its records end at {watched.cell.facts.steps:,}."
     if not watched.alarms:
         return f"No link exceeded its limit in {updates(watched.cell.facts.steps)}.{cut}"
     first = min(watched.alarms, key=lambda alarm: alarm.step)
-    when = f"Update {first.step:,} of {watched.cell.facts.steps:,}"
+    when = f"Update {first.step:,}" + f" of {watched.cell.facts.steps:,}" * (not cut)
     what = _what(first)
     then = f"; try {first.change}" if first.change else ""
     said = (f"{first.sentence}{then}", f"{what}{then}", what)
