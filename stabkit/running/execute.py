@@ -79,9 +79,10 @@ def draw(request: Request, wanted: Sequence[SurfaceSpec], listener: Listener) ->
     planned = surfaces.planned(wanted, request.out, {**_everywhere(request), "together": together})
     listener.planned(planned)
     if planned.missing:
-        passes = {spec.run_id: cost.forward(spec) for spec in request.specs}
-        seconds = surfaces.left(planned.missing, passes) / request.workers
-        listener.making(f"surfaces: {cost.span(seconds)} on {request.workers} worker{'s' * (request.workers != 1)}")
+        left = (
+            surfaces.left(planned.missing, {one.run_id: cost.forward(one) for one in request.specs}) / request.workers
+        )
+        listener.making(f"surfaces: {cost.span(left)} on {request.workers} worker{'s' * (request.workers != 1)}")
     with listener.measuring(planned) as (tell, ended):
         done = complete(planned, request.execute, tell, job_done=lambda job: ended(job["id"]))
     for spec, reason in done.lost:

@@ -107,6 +107,7 @@ def in_short(verdicts: Matrix) -> str:
     of = sum(map(len, by.values()))
     ranked = sorted(by.items(), key=lambda item: [*VERBS, item[0]].index(item[0]))
     named = [f"{several(labels, of, kind)} {_verb(word, len(labels))}" for word, labels in ranked]
+    ends = [one for one, (word, _) in zip(named, ranked, strict=True) if word != "undecided"] or named
     brief = ""
     for before, (word, labels) in zip(["", *(word for word, _ in ranked)], ranked, strict=False):
         who, then = labels[0] if len(labels) == 1 else f"{len(labels)}", _again(before, word)
@@ -115,8 +116,8 @@ def in_short(verdicts: Matrix) -> str:
     return fitting(
         f"{at} {'; '.join(named)}.",
         f"{at} {brief[2:]}.",
-        f"{at} {'; '.join(dict.fromkeys((named[0], named[-1])))}.",
-        f"{at} {named[0]}.",
+        f"{at} {'; '.join(dict.fromkeys((ends[0], ends[-1])))}.",
+        f"{at} {ends[0]}.",
     )
 
 
