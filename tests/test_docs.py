@@ -131,6 +131,15 @@ def test_every_command_claim_probe_and_method_has_its_section(generated: dict[st
         assert all(f"\n{part}" in generated[f"methods/{key}"] for part in ("- Source: ", "## Constants", "| 18L-18L "))
 
 
+def test_the_docs_are_short_and_their_first_pages_have_few_long_sentences(capsys: pytest.CaptureFixture[str]) -> None:
+    main = runpy.run_path(str(DOCS / "_ext" / "words.py"))["main"]
+    main([])
+    assert int(re.findall(r"(\d+) words of docs", capsys.readouterr().out)[0]) <= 32_000
+    main([str(ROOT / "README.md"), str(DOCS / "start.md"), str(DOCS / "own_model.md")])
+    rows = re.findall(r"(\d+) of +(\d+) sentences", capsys.readouterr().out)
+    assert len(rows) == 3 and sum(int(long) for long, _ in rows) <= 0.03 * sum(int(of) for _, of in rows)
+
+
 def test_git_ignores_the_pages_that_are_built(generated: dict[str, str]) -> None:
     tools = runpy.run_path(str(DOCS / "_ext" / "words.py"))
     built = set(generated) - set(runpy.run_path(str(DOCS / "_ext" / "generated.py"))["COMMITTED"])

@@ -15,7 +15,7 @@ import pytest
 from stabkit.cli.help import EXAMPLES, GROUPED, MEANT, PANEL
 from stabkit.options.commands import COMMANDS, PaperOptions
 from stabkit.paper.items import BY_KEY
-from tests.commands import TINY, stabkit
+from tests.commands import TINY, stabkit, strict
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 WORDS = "sweep ablate transfer landscape paper report export methods schema probe".split()
@@ -127,6 +127,11 @@ def test_the_last_lines_are_the_answer_the_page_and_the_next_command(tmp_path: P
     done = stabkit("sweep", *words)
     answer, page, following = done.stdout.rstrip().splitlines()[-3:]
     assert answer.endswith(".") and page.startswith("report: ") and following.startswith("next: stabkit sweep ")
+    (headline,) = re.findall('<p class="headline">(.*?)</p>', Path(page.removeprefix("report: ")).read_text())
+    said = strict(stabkit("sweep", *words, "--json").stdout)["answer"]
+    assert said.startswith(re.sub("</?code>", "`", headline).removesuffix(".")) and said in " ".join(
+        done.stdout.split()
+    )
     told = shlex.split(following.removeprefix("next: stabkit "))
     assert told[told.index("--steps") + 1] == "400" and "--warmup" not in told, "that is the default"
     assert stabkit(*told, "--dry-run").returncode == 0

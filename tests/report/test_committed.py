@@ -15,7 +15,7 @@ from stabkit.version import __version__
 REPORTS = Path(__file__).parents[2] / "reports"
 PAGES = sorted(REPORTS.rglob("*.html"))
 OLDER: tuple[str, ...] = ()
-"""Not made anew yet by this version: `python3 dev.py evidence` with these names does, in about an hour and a half."""
+"""Not made anew yet by this version: `python3 dev.py evidence` with these names does."""
 ROWS = json.loads((REPORTS / "evidence.json").read_text(encoding="utf-8"))
 
 
@@ -48,5 +48,5 @@ def test_every_page_is_a_part_and_all_of_them_are_small() -> None:
         name = page.relative_to(REPORTS.parent).as_posix()
         assert name in known or f"{name.rpartition('/')[0]}/" in known, name
     sizes = [page.stat().st_size for page in PAGES]
-    assert sum(sizes) < 13e6 and max(sizes) < 8e6
+    assert sum(sizes) < 8e6
     assert STORES.name in (REPORTS.parent / ".gitignore").read_text(encoding="utf-8")
