@@ -116,7 +116,7 @@ def test_a_recipe_warns_of_a_rate_that_is_far_too_high(name: str, here: Path) ->
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         trained(name, here)
-    assert [alarm.link for alarm in watched(here).alarms][:1] == ["step"]
+    assert [alarm.link for alarm in watched(here).alarms][:2] == ["rate", "step"]
     assert any("stabkit: update 1: one update moved" in str(warning.message) for warning in seen)
 
 
@@ -166,7 +166,7 @@ def test_the_recipe_of_two_processes_likewise(tmp_path: Path) -> None:
     assert held.ended == "closed" and held.alarms == () and held.cell.facts.steps == 8
     assert held.cell.records["gradient"].steps.tolist() == list(range(8))
     first, second = (sum("one update moved" in text for text in said["fast", rank][1]) for rank in range(RANKS))
-    assert (first, second) == (1, 0) and watched(tmp_path / "fast").alarms[0].link == "step"
+    assert (first, second) == (1, 0) and watched(tmp_path / "fast").alarms[1].link == "step"
 
 
 @pytest.mark.parametrize("line", [pytest.param(line, marks=pytest.mark.libraries) for line in PROBED])

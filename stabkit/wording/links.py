@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 from stabkit.results.forecast.logistic import Word, word
 from stabkit.results.intervals import wilson
-from stabkit.results.log import NOTHING
 from stabkit.results.own.cell import ModelCell
 from stabkit.results.own.cure import ALWAYS, BY_KEY, first_tried
 from stabkit.results.own.decided import losses
@@ -78,8 +77,9 @@ def _over(judged: Judged) -> str:
     return f"its {within:g} s were over: --time {2 * within:g} trains it on"
 
 
-def _went_back(judged: Judged) -> str:
-    """`its loss was 2.6 at update 90 and is 4.1 at 150: …`, which no link says; "" where it lost nothing learnt."""
+def _went_back(judged: Judged, learnt: float = 0.15) -> str:
+    """`its loss was 2.6 at update 90 and is 4.1 at 150: …`, which no link says; "" where it never had `learnt` so much
+    of its level, or kept it."""
     worst = judged.worst
     if not worst.word.endswith("fails") or worst.decision.basis != "seen" or worst.decision.diverges:
         return ""
@@ -87,7 +87,7 @@ def _went_back(judged: Judged) -> str:
     cell = next(cell for cell in judged.cells if (cell.facts.depth, cell.facts.lr, cell.seed) == place)
     means, level = tens(losses(cell)), min(cell.facts.frequencies or math.inf, cell.facts.start)
     low = min(means, default=level)
-    if not (level - low > NOTHING * level and means[-1] - low > (level - low) / 2):
+    if not (level - low > learnt * level and means[-1] - low > (level - low) / 2):
         return ""
     at, last = TEN * (means.index(low) + 1), TEN * len(means)
     return f"its loss was {low:.3g} at update {at} and is {means[-1]:.3g} at {last}: it learnt, then lost most of that"

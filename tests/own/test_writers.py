@@ -31,7 +31,7 @@ def train(writer, out, after=lambda step: None):
             loss.backward()
             optimizer.step()
             after(step)
-    assert [alarm.link for alarm in watch.warnings][:1] == ["step"] and watch.warnings[0].step == 1
+    assert [(one.link, one.step) for one in watch.warnings][:2] == [("rate", 0), ("step", 1)]
     return watch
 
 
@@ -110,7 +110,7 @@ def test_a_tracker_holds_every_reading_at_its_update_and_the_warning(kind, tmp_p
         watch = train(writer, tmp_path / "out", after)
         numbers, text = read()
     assert numbers[0] == 0.0 and numbers[1] > 0 and math.isfinite(numbers[1])
-    assert watch.warnings[0].sentence in text and "a tenth of the rate" in text
+    assert watch.warnings[1].sentence in text and "a tenth of the rate" in text
 
 
 def test_weights_and_biases_steps_stay_the_users_own(tmp_path, monkeypatch):
@@ -120,4 +120,4 @@ def test_weights_and_biases_steps_stay_the_users_own(tmp_path, monkeypatch):
         assert run.step == 10 * (STEPS - 1)
         last, text = read()
     assert last["mine"] == STEPS - 1 and last["stabkit/update"] == STEPS
-    assert watch.warnings[0].sentence in text
+    assert watch.warnings[1].sentence in text
