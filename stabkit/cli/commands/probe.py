@@ -116,7 +116,7 @@ def _table(result: ProbeResult, page: Path, *, quiet: bool, goes_on: bool) -> No
     if tried := links.cures(judged):
         heads = ("change", "", "loss", "without", "updates")
         rows = [(one["change"], f"{one['word']}, {one['basis']}", *(one[name] for name in heads[2:])) for one in tried]
-        enough = "; two train, so the others were not" * (sum(one.trains for one in judged.cures) > 1)
+        enough = "; two train, so later ones are left out" * (sum(one.trains for one in judged.cures) > 1)
         console.table(f"Changes tried on the deepest model{enough}", heads, rows)
         console.say()
     for note in () if quiet else anatomy.notes(judged.cells):
