@@ -356,8 +356,9 @@ def test_an_optimiser_that_takes_anothers_place_is_said_and_taken_on_request(tmp
             watch.optimizer([])
         for group in loop.optimizer.param_groups:
             group["lr"] = 1e30
-        with pytest.warns(StabilityWarning, match="finite|no number|moved|the rate is"):
+        with pytest.warns(StabilityWarning) as said:
             loop.train(3)
+        assert any(re.search("finite|no number|moved", str(one.message)) for one in said)
     (held,) = (WatchShelf(tmp_path).load(own) for own in WatchShelf(tmp_path).ids())
     assert held.cell.facts.steps == 8 and "from update 3 on SGD replaces AdamW" in held.cell.facts.notes
     assert held.alarms
