@@ -11,6 +11,7 @@ same functions.
 
 from __future__ import annotations
 
+from sys import modules
 from typing import TYPE_CHECKING, Any
 
 from stabkit.version import __version__
@@ -60,7 +61,7 @@ def __getattr__(name: str) -> Any:
 
     if name in __all__:
         return getattr(import_module(_ELSEWHERE.get(name, "stabkit.api")), name)
-    raise AttributeError(f"module 'stabkit' has no attribute {name!r}")
+    raise AttributeError(f"module 'stabkit' has no attribute {name!r}", name=name, obj=modules[__name__])
 
 
 def __dir__() -> list[str]:

@@ -212,7 +212,7 @@ def probe(asked: commands.ProbeOptions, listener: CallListener | None) -> ProbeR
     >>> import stabkit
     >>> probed = stabkit.probe("tests.own.probe_models:pre_ln", depths=(2, 4, 8), seeds=0, steps=2)
     >>> sorted(probed.links["link"])
-    ['finite', 'gradient', 'loss', 'scores', 'stream', 'tokens', 'update']
+    ['finite', 'gradient', 'logits', 'loss', 'stream', 'tokens', 'update']
     """
     from stabkit.options import probe as options
     from stabkit.report.result import ProbeResult, WidthsResult
@@ -476,4 +476,7 @@ def _stored(out: Folder) -> list[Run]:
             runs.append(store.load(run_id))
         except CorruptFolder as error:
             warn(f"left out a corrupt run: {error}")
+    if not runs:
+        also = "; it has probes, and `stabkit.probe(…).runs` is their table" * (home / "probes").is_dir()
+        warn(f"the store at {home} has no run of a sweep{also}")
     return runs

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path
 
-from stabkit.errors import UsageError
+from stabkit.errors import StoreError, UsageError
 
 LARGE, HOLES, BLOCK = 32_000_000, 8, 512
 """Bytes from which on a file is all holes, and not read, of whose bytes fewer than one in HOLES are on the disk; bytes
@@ -62,7 +62,7 @@ def document(option: str, path: str, most: int, how: str = "") -> str:
 
 
 def writable(option: str, path: str) -> None:
-    """Raises UsageError where a file cannot be written, before what it is to hold has been worked out."""
+    """Raises UsageError of what is no file, StoreError of what cannot be written, before its content is known."""
     target = Path(path)
     try:
         if os.path.lexists(target) and not target.is_file():
@@ -71,4 +71,4 @@ def writable(option: str, path: str) -> None:
         with tempfile.NamedTemporaryFile(prefix=f".{target.name[:80]}.", dir=target.parent):
             pass
     except (OSError, ValueError) as error:
-        raise UsageError(f"{option}: cannot write {path[:200]}: {getattr(error, 'strerror', None) or error}") from error
+        raise StoreError(f"{option}: cannot write {path[:200]}: {getattr(error, 'strerror', None) or error}") from error

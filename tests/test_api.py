@@ -260,7 +260,7 @@ def test_where_there_is_no_store_it_says_so(tmp_path: Path) -> None:
         stabkit.load_runs(tmp_path / "nowhere")
 
 
-LINKS = ("gradient", "scores", "update", "stream", "tokens", "loss", "finite")
+LINKS = ("gradient", "logits", "update", "stream", "tokens", "loss", "finite")
 
 
 @pytest.mark.slow
@@ -274,7 +274,7 @@ def test_a_model_of_ones_own_is_probed_by_name_or_as_a_function(tmp_path: Path, 
     columns = ["change", "word", "basis", "probability", "loss", "without", "updates", "code"]
     assert named.cures.columns.tolist() == columns and named.cures.empty
     assert given.links.equals(named.links) and list(named.links["link"]) == list(LINKS)
-    assert set(named.links["verdict"]) <= {"pass", "fail", "cannot tell"}
+    assert set(named.links["word"]) <= {"usual", "better", "unusual", "broken", "–"}
     stream = named.links[named.links["link"] == "stream"].iloc[0]
     assert math.isfinite(stream["exponent"]) and stream["why"]
     assert stream["level"] >= 1 and stream["usual_low"] < stream["usual_high"]

@@ -42,13 +42,12 @@ from stabkit.claims.evidence import (
     too_short,
     trains,
 )
-from stabkit.results import share
 from stabkit.results.conditions import Condition
 from stabkit.results.outcome import AT_UNIGRAM, VANISHED
 from stabkit.results.points import LOWEST
 from stabkit.results.readings import centre
 from stabkit.results.run import Run
-from stabkit.results.sites import main_sites
+from stabkit.results.sites import main_sites, of_output
 from stabkit.words import short
 
 P, ADMIN, PRE = "post-ln", "admin", "pre-ln"
@@ -103,7 +102,7 @@ def compounds(runs: Sequence[Run]) -> list[Measurement]:
 
     def growth(run: Run) -> float:
         table = run.records.get("branch_ratio")
-        names = share.output_sites(table.sites) if table is not None else []
+        names = main_sites(of_output(table.sites)) if table is not None else []
         if table is None or len(names) < 2:
             return math.nan
         first, last = (

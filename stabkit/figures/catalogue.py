@@ -30,7 +30,6 @@ FIGURES: tuple[RunPicture, ...] = (
     step_curves.VALIDATION_LOSS,
     ablation.ROBUSTNESS,
     depth.LOSS_START,
-    layer_curves.BRANCH_RATIO,
 )
 
 CARRIED: tuple[Picture[Sequence[Transfer]], ...] = (transfer.PICTURE,)

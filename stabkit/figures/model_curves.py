@@ -44,10 +44,12 @@ WATCHED_COLUMNS = ("run", "panel", "x", "value")
 """Columns of the frame of a probe, and of a watch."""
 MOST_LINES, MOST_POINTS = 6, 240
 """That one picture of a watch draws of a stack, and that one line has."""
-HUE = "#0072B2"
+HUE, GREY = "#0072B2", "#767676"
 LINEAR = 16
 """Updates up to which the axis is linear; logarithmic beyond."""
 NOTHING = "Nothing was recorded."
+NEAR_ZERO = 0.01
+"""Nats of information that tell nothing: a model that trains has more at some rate."""
 
 
 def _probed(
@@ -120,8 +122,10 @@ def _growth(frame: pd.DataFrame) -> str:
 
 
 def _information_range(frame: pd.DataFrame) -> str:
-    """`from 0.4, 1.1 at its most, to 0.02 at 16 times the rate`."""
+    """`from 0.4, 1.1 at its most, to 0.02 at 16 times the rate`; of what tells nothing, how little."""
     rows = _deepest(frame)
+    if (top := float(rows["value"].max())) < NEAR_ZERO:
+        return f"near 0 throughout, at most {short(top)}{_at_depth(rows)}" if top else f"0 throughout{_at_depth(rows)}"
     by_rate = rows.groupby("x")["value"].apply(lambda seeds: geometric(seeds.tolist()))
     first, last, most = float(by_rate.iloc[0]), float(by_rate.iloc[-1]), float(by_rate.max())
     between = f", {short(most)} at its most," if most > 1.5 * max(first, last) else ""
@@ -164,10 +168,10 @@ def _gradient_points(source: Judged, cell: ModelCell, stack: str) -> Points:
 
 
 def _scores_points(source: Judged, cell: ModelCell, stack: str) -> Points:
-    """On the ramp; x is the rate of the update before, over the highest of the schedule. What is silent is no point."""
+    """On the ramp; x is the rate of the update before, over the highest of the schedule. What is silent has 0."""
     told = ramp_information(cell)
     factors = [TOP ** (max(EVERY * i - 1, 0) / (RAMP - 1)) for i in range(len(told))]
-    return [(x, float(value)) for x, value in zip(factors, told, strict=True) if value > SILENT]
+    return [(x, max(float(v), 0.0) * (v > SILENT)) for x, v in zip(factors, told, strict=True) if v == v]
 
 
 OWN: Mapping[Link, Picture[Judged]] = {
@@ -197,7 +201,7 @@ OWN: Mapping[Link, Picture[Judged]] = {
     "stream": _probed(
         "stream",
         caption="rms of x_i before any update, x_i the output of sub-layer i; the band is the range over seeds.",
-        see="level if every sub-layer ends in a norm; else it bends down, like the square root of the way",
+        see="level if every sub-layer ends in a norm; else it rises like the square root of the way",
         read="The axis is logarithmic: a straight slope is growth by a factor per layer.",
         here=_growth,
         points=_stream_points,
@@ -219,7 +223,7 @@ OWN: Mapping[Link, Picture[Judged]] = {
         by_stack=False,
         x_name="update",
         y_label="‖ΔF‖ ÷ ‖F‖",
-        limits={math.sqrt(2): "√2: nothing in common with the start"},
+        limits={math.sqrt(2): "√2: unrelated"},
         reads="Change of the output, relative to its size",
     ),
     "gradient": _probed(
@@ -409,15 +413,15 @@ WATCHED: tuple[Picture[Watched], ...] = (
         see=f"level lines between {WEAK:g} and {1 / WEAK:g}, most often near 1",
         read=(
             "A falling line: that layer receives less and less and stops moving; few of stabkit's own runs "
-            "recovered from below 0.01. A rising line: its gradient explodes."
+            "recovered from below 0.01. A rising line: its gradient explodes. Three updates beyond a limit warn."
         ),
         lines=_gradient_lines,
         says=_farthest,
         y_label="gradient ÷ top layer's",
         limits={
-            WEAK: "three below: warns",
+            WEAK: "warns below",
             LOST: "{} of {} trained".format(*RECOVERED),
-            1 / WEAK: "three above: warns",
+            1 / WEAK: "warns above",
         },
         reads="Gradient of each layer over the top layer's",
     ),
@@ -446,7 +450,7 @@ WATCHED: tuple[Picture[Watched], ...] = (
         lines=_update_lines,
         says=_moved_by,
         y_label="relative movement",
-        limits={1.0: "an update as large as the weights"},
+        limits={1.0: "1: weights' norm"},
         reads="Relative movement",
     ),
     _watched(
@@ -464,11 +468,11 @@ WATCHED: tuple[Picture[Watched], ...] = (
 
 def _frame(lines: Iterable[Line]) -> pd.DataFrame:
     """One row a point; of a long line points that are a little more apart with every update. Of one reading before any
-    update there is no line."""
+    update there is no line. Values have the digits of the page's CSV, so that title and caption say one number."""
     rows: list[dict[str, object]] = []
     for name, panel, steps, values in lines:
         for i in thinned(steps) if len(steps) > 1 or steps.any() else ():
-            rows.append({"run": name, "panel": panel, "x": int(steps[i]), "value": float(values[i])})
+            rows.append({"run": name, "panel": panel, "x": int(steps[i]), "value": float(f"{values[i]:.4g}")})
     return pd.DataFrame(rows, columns=list(WATCHED_COLUMNS))
 
 
@@ -531,7 +535,8 @@ def by_update(frame: pd.DataFrame, y_label: str, limits: Mapping[float, str]) ->
     def lines(axes: Axes, rows: pd.DataFrame, usable: pd.DataFrame) -> list[End]:
         axes.set_xscale("symlog", linthresh=LINEAR, linscale=1.5)
         few = (1, 2) if last < 8 else ()
-        ticks = [t for t in (0, *few, 4, 8, 16, *(16 * 4**k for k in range(1, 12))) if t <= last]
+        ticks = [t for t in (0, *few, 4, 8, 16, *(16 * 4**k for k in range(1, 12))) if t <= last / 1.4]
+        ticks.append(last)
         axes.set_xticks(ticks, [f"{t:,}" for t in ticks])
         axes.minorticks_off()
         axes.set_xlim(-0.5, max(last, 1) * 1.02)
@@ -545,7 +550,7 @@ def by_update(frame: pd.DataFrame, y_label: str, limits: Mapping[float, str]) ->
         return ends
 
     scale = f"update, logarithmic from {LINEAR} on" if last > LINEAR else "update"
-    return _panels(frame, scale, y_label, limits, lines, right=1.3, apart=0.07)
+    return _panels(frame, scale, y_label, limits, lines, right=1.1, apart=0.07)
 
 
 def _point(x: NDArray[np.float64]) -> dict[str, Any]:
@@ -572,13 +577,16 @@ def _panels(
     for value in limits:
         if low / 30 < value < high * 30:
             low, high = min(low, value), max(high, value)
+    room = min(max((high / low) ** 0.1, 1.1), 1.3)
     for axes, (name, rows) in zip(panels, groups, strict=True):
         axes.set_title(str(name))
-        style.log_axis(axes, "y", low / 1.3, high * 1.3)
+        style.log_axis(axes, "y", low / room, high * room)
+        ends = lines(axes, rows, usable)
         for value, text in limits.items():
             if low <= value <= high:
-                style.reference(axes, value, text)
-        label_ends(axes, lines(axes, rows, usable), apart)
+                style.reference(axes, value)
+                ends.append((value, text, GREY, ""))
+        label_ends(axes, ends, apart)
         axes.set_xlabel(x_label)
     panels[0].set_ylabel(y_label)
     return figure

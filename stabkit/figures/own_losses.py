@@ -21,8 +21,8 @@ from stabkit.words import short, updates
 
 COLUMNS = ("run", "kind", "x", "value")
 DEPTH, CHANGE, LEVEL, HALF, REFERENCE = "depth", "change", "level", "half", "reference"
-HUE, OTHER, GREY = "#0072B2", "#D55E00", "#767676"
-"""Of the model as it is, the deeper the heavier; of a change; of level and reference."""
+HUE, OTHERS, GREY = "#0072B2", ("#D55E00", "#CC79A7"), "#767676"
+"""Of the model as it is, the deeper the heavier; of the changes; of level and reference."""
 DASHES = {LEVEL: "--", HALF: "-.", REFERENCE: ":"}
 CHANGES = 2
 """That are drawn, at most."""
@@ -72,7 +72,7 @@ def _draw(frame: pd.DataFrame) -> Figure | None:
     ends: list[End] = []
     for name, rows in finite.groupby("run", sort=False):
         kind = str(rows["kind"].iloc[0])
-        ink = OTHER if kind == CHANGE else HUE if kind == DEPTH else GREY
+        ink = OTHERS[name != first] if kind == CHANGE else HUE if kind == DEPTH else GREY
         dash = "-." if kind == CHANGE and name != first else DASHES.get(kind, "-")
         plain: dict[str, Any] = {"linewidth": 1.8 if kind == CHANGE else 0.9, "linestyle": dash}
         look = style.depth_line(names.index(name), len(names)) if kind == DEPTH else plain
@@ -123,11 +123,10 @@ LOSSES: Picture[Judged] = Picture(
     name="own_losses",
     short="Losses",
     caption=(
-        f"Training loss, each update on a batch of its own: the mean of the last {TEN}. Dashed: what knowing nothing "
-        "of the input costs; dotted: what knowing all that can be learnt costs, where that is known. All lines saw the "
-        "same batches."
+        f"Training loss, each update on a batch of its own: the mean of the last {TEN}. Grey: what knowing nothing of "
+        "the input costs and, where that is known, what knowing all costs, and half way. All saw the same batches."
     ),
-    see="a model that trains falls clearly below the dashed line: half way to the dotted one, where there is one",
+    see="a model that trains falls below half way, where that line is drawn; else clearly below the upper grey line",
     read=(
         Note(
             "A line that ends early had its word by then. Changes are trained beside the deepest model that fails, "

@@ -235,13 +235,13 @@ def _lead(sections: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _short(sections: Sequence[Mapping[str, Any]]) -> str:
-    """`Of 18 items 3 reproduce in part and 1 does not reproduce; 14 are not decided here.`"""
+    """`Of 18 items 3 reproduce in part, 1 does not reproduce, 8 are undecided, 6 are out of reach.`"""
     words = [section["verdict"] for section in sections]
     told = [word for word in PLURAL if word in words]
     counts = [f"{words.count(word)} {(PLURAL if words.count(word) > 1 else SINGULAR)[word]}" for word in told]
-    rest = len(words) - sum(words.count(word) for word in told)
-    parts = [*counts, *([f"{rest} {'are' if rest > 1 else 'is'} not decided here"] if rest else [])]
-    return f"Of {len(words)} items {', '.join(parts)}."
+    left = {word: words.count(word) for word in words if word not in PLURAL}
+    counts += [f"{count} {'are' if count > 1 else 'is'} {word}" for word, count in left.items()]
+    return f"Of {len(words)} items {', '.join(counts)}."
 
 
 def _claims(sections: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Finding, str]]:

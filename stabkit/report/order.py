@@ -37,7 +37,7 @@ class PageOrder:
 
 SWEEP = PageOrder(
     asks="Does it stay stable at this depth?",
-    leads=("chain_order", "update_depth", "grad_norm", "update", "branch_ratio"),
+    leads=("chain_order", "update_depth", "grad_norm", "update"),
 )
 JUDGED = PageOrder(
     asks=SWEEP.asks,

@@ -218,18 +218,17 @@ class ProbeResult(Answered):
 
     @cached_property
     def links(self) -> pd.DataFrame:
-        """A row a rate and link: lr, link (gradient, scores, update, …), word (usual, better, unusual or
-        broken), verdict (pass, cannot tell, fail), level (its number at the deepest), usual_low and usual_high (nine in
-        ten models that train lie between; NaN: unknown), exponent (of its law in depth; NaN: none), why."""
+        """A row a rate and link: lr, link (gradient, logits, update, …), word (usual, better, unusual or
+        broken; – where no model was held beside it), level (its number at the deepest), usual_low and usual_high (nine
+        in ten models that train lie between; NaN: unknown), exponent (of its law in depth; NaN: none), why."""
         from stabkit.wording import links
 
         return _table(
             [
                 {
                     "lr": self._rate(verdict.lr),
-                    "link": name,
+                    "link": shown["name"].lower(),
                     "word": shown["word"],
-                    "verdict": link.verdict,
                     "level": link.level,
                     "usual_low": link.healthy.low if link.healthy else float("nan"),
                     "usual_high": link.healthy.high if link.healthy else float("nan"),
@@ -237,7 +236,7 @@ class ProbeResult(Answered):
                     "why": chain.why(link),
                 }
                 for verdict, rate in zip(self.judged.verdicts, links.rates(self.judged), strict=True)
-                for (name, link), shown in zip(verdict.links.items(), rate["links"], strict=True)
+                for link, shown in zip(verdict.links.values(), rate["links"], strict=True)
             ]
         )
 

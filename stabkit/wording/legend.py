@@ -29,11 +29,11 @@ MEANINGS = (
     (
         "forecast trains",
         "trains",
-        f"forecast from the first {UPDATES} updates, dashed: with p ≥ {LIKELY} its least likely seed ends below "
-        f"{AT_UNIGRAM:g} of the unigram loss",
+        f"forecast from the first {UPDATES} updates, dashed: every seed ends below {AT_UNIGRAM:g} of the unigram loss "
+        f"with a probability p ≥ {LIKELY}",
     ),
     ("forecast probably-trains", "probably trains", f"forecast: p ≥ {PROBABLY} that it trains"),
-    ("forecast undecided", "undecided", f"forecast: p of {1 - PROBABLY:.2g} to {PROBABLY}, no p, or seeds differ"),
+    ("forecast undecided", "undecided", f"forecast: p of {1 - PROBABLY:.2g} to {PROBABLY}, none, or seeds differ"),
     ("forecast probably-fails", "probably fails", f"forecast: p ≤ {1 - PROBABLY:.2g}"),
     ("forecast fails", "fails", f"forecast: p ≤ {UNLIKELY} that it trains; it gets stuck or diverges"),
 )

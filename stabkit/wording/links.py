@@ -123,7 +123,8 @@ def _mended(judged: Judged) -> str:
     others = (own for own in judged.cures if own.trains and own.updates == cure.updates and own != cure)
     also = "".join(f", {_number(own.loss)} with {own.label}" for own in others)
     loss = f"The loss is {_number(cure.loss)} after {updates(cure.updates)}{also}{beside}"
-    return f"with {cure.label} it {cure.word}: `{cure.code}`. {loss}"
+    more = f". {left[2].upper()}{left[3:]}" if left and not also else ""
+    return f"with {cure.label} it {cure.word}: `{cure.code}`. {loss}{more}"
 
 
 TRAINING = ("rate", "warmup", "clip")
@@ -183,14 +184,12 @@ def by_depth(verdict: Verdict) -> str:
 
 
 def along(words: Sequence[tuple[int, Word]], unit: str) -> str:
-    """`trains to 6 layers, fails from 12 on`, of (size, word) by size."""
+    """`trains to 6 layers, fails from 12 on`, `fails at 6 layers, is undecided at 12`, of (size, word) by size."""
     groups = [(word, [size for size, _ in group]) for word, group in groupby(words, lambda own: own[1])]
-    if len(groups) == 1:
-        (word, sizes), *_ = groups
-        ends = " to ".join(map(str, dict.fromkeys((sizes[0], sizes[-1]))))
-        return f"{_verb(word)} at {ends} {unit}"
     (word, sizes), *rest = groups
-    parts = [f"{_verb(word)} to {sizes[-1]} {unit}"]
+    ends = " to ".join(map(str, dict.fromkeys((sizes[0], sizes[-1]))))
+    all_below = rest and word.endswith("trains")
+    parts = [f"{_verb(word)} {f'to {sizes[-1]}' if all_below else f'at {ends}'} {unit}"]
     for place, (word, (first, *more)) in enumerate(rest, 1):
         many = f"from {first} on" if place == len(rest) else f"at {first} to {(first, *more)[-1]}"
         parts.append(f"{_verb(word)} {many if more else f'at {first}'}")

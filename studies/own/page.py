@@ -73,7 +73,7 @@ def texts(
     counted, quick = judged(rows, by), judged(rows, by, trained=False)
     rules, groups, wrong = _rules(rows, by), held_out(rows), _wrong(counted)
     parts = (
-        _head(rows, counted),
+        _head(rows, counted, by),
         _words(counted, quick, rows, cured),
         _compared(quick, rows, rules, groups),
         _cures(cured, counted),
@@ -93,16 +93,18 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> Iterator[st
     yield ""
 
 
-def _head(rows: Sequence[CorpusRow], counted: Counted) -> Iterator[str]:
-    ends = Counter(row.ends for row in rows)
+def _head(rows: Sequence[CorpusRow], counted: Counted, by: OwnCoefficients | None) -> Iterator[str]:
+    ends, yours = Counter(row.ends for row in rows), judged(rows, by, key="forecast")
     judge = sum(row.case.judge for row in rows)
     (trains, told), (fails, warned) = (counted.right(word) for word in ("trains", "fails"))
+    less = "{} of {} and {} of {}".format(*yours.right("trains"), *yours.right("fails"))
     yield "# How often is the verdict of a probe right?"
     yield ""
     yield (
         f"{len(rows)} models in plain PyTorch were probed, then trained for 300 updates (600 where that left it open). "
         f"Every number below is of the {judge} from number {JUDGES} on, which no fit has read. Of what was told "
-        f"`trains` {share(trains, told)} trained. Of what was told `fails` {share(fails, warned)} failed. Of models "
+        f"`trains` {share(trains, told)} trained. Of what was told `fails` {share(fails, warned)} failed. Of your "
+        f"model less is known, its level but not what a shallow one reaches: with as little it is {less}. Of models "
         "wider than 256 and of longer trainings this says nothing. `python -m studies.own judge` writes this page."
     )
     yield ""

@@ -18,7 +18,7 @@ from stabkit import figures
 from stabkit.figures.ablation.curves import ROBUSTNESS, SCALED, TABLE11
 from stabkit.figures.catalogue import CARRIED, FIGURES, SURFACES, WIDENED
 from stabkit.figures.chain import findings
-from stabkit.figures.chain.layer_curves import BRANCH_RATIO, GRAD_LAST, GRAD_NORM, GRAD_START
+from stabkit.figures.chain.layer_curves import GRAD_LAST, GRAD_NORM, GRAD_START
 from stabkit.figures.chain.step_curves import LN_INPUT, UPDATE, VALIDATION_LOSS
 from stabkit.figures.depth import slope, update_depth
 from stabkit.figures.model_curves import OWN, WATCHED
@@ -172,11 +172,6 @@ def test_ln_input_is_a_mean_over_the_sub_layers_of_its_origin() -> None:
     check(LN_INPUT.select([measured()]), LN_INPUT.columns, rows)
     assert findings.growth(LN_INPUT.select([measured()]))["growth"].tolist() == [pytest.approx(16 / 9)]
     assert LN_INPUT.title([measured()]) == "Post-LN's LN inputs grow most: to 1.8 times their start (1L encoder)"
-
-
-def test_branch_ratio_draws_the_first_and_the_last_reading_of_every_sub_layer() -> None:
-    own = facts(measured(), "Post-LN", "1L encoder", "trains")
-    check(BRANCH_RATIO.select([measured()]), BRANCH_RATIO.columns, [[*own, 1, 0.5, 0.7], [*own, 2, 1.0, 2.0]])
 
 
 def test_the_ablation_puts_each_scaled_run_on_its_axis_and_the_method_itself_on_both() -> None:

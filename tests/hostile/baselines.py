@@ -24,7 +24,7 @@ _RATE = RateBaseline(
     words={"2": "trains"},
 )
 GOOD = json.loads(json.dumps(Baseline(stabkit=__version__, 
-    factory=FACTORY, depths=DEPTHS, seeds=SEEDS, steps=STEPS, rates=(_RATE,)).to_json()))
+    factory=FACTORY, depths=DEPTHS, seeds=SEEDS, steps=STEPS, quick=False, rates=(_RATE,)).to_json()))
 BAD_NOW = replace(_RATE, verdict="fails", probability=0.01, failing=("update", "gradient"))
 """What is worse than every baseline that can be read."""
 Body = dict[str, Any]

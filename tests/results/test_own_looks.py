@@ -109,7 +109,7 @@ def test_every_depth_has_a_word_and_a_law_over_depths_is_of_the_deepest_that_was
     seen = trained(0.6)
     cells[-1] = replace(seen, records={**seen.records, "stream": cells[-1].records["stream"]})
     assert verdict(cells).stream.verdict == "fail" and verdict(cells).word == "trains"
-    assert links.by_depth(found) == "is undecided to 24 layers, fails at 48"
+    assert links.by_depth(found) == "is undecided at 6 to 24 layers, fails at 48"
     lost = verdict([made(6, broke=Broke(step=3, where="the loss")), made(12)])
     assert lost.finite.verdict == "fail" and [own.decision.word for own in lost.depths] == ["fails", "undecided"]
 

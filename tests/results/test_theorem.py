@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from stabkit import methods
 from stabkit.methods.base import Method, sites
 from stabkit.methods.blocks import BLOCKS
 from stabkit.methods.groups import group_of
-from stabkit.results import share, theorem
+from stabkit.results import theorem
 from stabkit.results.run import Run
 from tests.figures.fake_runs import run, spec, table
 
@@ -67,24 +66,6 @@ def test_one_stack_follows_theorem_2() -> None:
 def test_what_the_records_lack_has_no_prediction() -> None:
     assert math.isnan(theorem.predicted(run(spec("post-ln", 2), {}), 16))
     assert math.isnan(theorem.predicted(moved("post-ln", 2, 2, 0.1, 1.0), 15))
-
-
-def test_equal_shares_count_every_sub_layer_and_one_that_outweighs_all_counts_as_one() -> None:
-    """After j equal shares the next branch must have 1/(j + 1) of the sum: r_j² = 1/j with the input's share equal."""
-    balanced = run(
-        spec("admin", 0, 4),
-        {"branch_ratio": table([0], {f"decoder.{i + 1}.self": [(i + 1) ** -0.5] for i in range(8)})},
-    )
-    assert share.effective(balanced) == pytest.approx(8.0)
-    top = run(spec("post-ln", 0, 2), {"branch_ratio": table([0], {f"decoder.{i}.self": [1e6] for i in (1, 2)})})
-    assert share.effective(top) == pytest.approx(1.0)
-    assert math.isnan(share.effective(run(spec("post-ln", 2), {})))
-
-
-def test_shares_and_what_is_left_of_the_input_are_the_whole() -> None:
-    ratios = np.array([0.3, 1.0, 2.0, 0.01])
-    left = np.prod(1 / (1 + ratios**2))
-    assert share.shares(ratios).sum() + left == pytest.approx(1.0)
 
 
 def sgd(method: str, n: int, m: int = 0, steps: int = 1, **changes: object) -> Run:

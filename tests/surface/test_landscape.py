@@ -315,7 +315,7 @@ def test_the_command_draws_once_and_says_how_rough(tmp_path: Path) -> None:
     first = stabkit("landscape", *COMMAND, "--out", tmp_path)
     assert first.returncode == 0, first.stderr
     assert "surfaces: 0 cached, 10 to draw" in first.stderr
-    assert "hare that bends down" in first.stdout and "landscape-" in first.stdout
+    assert "hare of negative curvature" in first.stdout and "landscape-" in first.stdout
     verified = stabkit("runs", "verify", "--out", tmp_path)
     assert verified.returncode == 0 and verified.stdout.count("sound") == 12
     surface = next((tmp_path / "surfaces").glob("deepnorm-*"))

@@ -57,7 +57,7 @@ def read(params: Mapping[str, Any], given: Mapping[str, Any]) -> Baseline | None
     before = baseline.parse(f"--baseline {file}", outside.document("--baseline", file, baseline.LARGEST, baseline.ANEW))
     asked, _ = options.probe(ProbeOptions(**given))
     lrs = [lr or None for lr in asked.lrs]
-    baseline.comparable(before, asked.factory, asked.depths, asked.seeds, asked.steps, lrs)
+    baseline.comparable(before, asked.factory, asked.depths, asked.seeds, asked.steps, lrs, quick=asked.quick)
     return before
 
 
@@ -72,13 +72,14 @@ def compared(result: ProbeResult, before: Baseline, file: str) -> AgainstBaselin
 def write(result: ProbeResult, path: Path) -> None:
     """`--update-baseline`: what this probe says, as a file to commit."""
     write_file(path, (json.dumps(_now(result).to_json(), indent=1) + "\n").encode())
-    weak = "" if (word := result.judged.worst.word) == "trains" else f"; it guards little where it says `{word}`"
-    console.note(f"baseline: {path} written{weak}; commit it")
+    word, depth = result.judged.worst.word, result.judged.worst.depths[-1].depth
+    already = f"; it says `{word}`{f' at {depth} layers' if depth else ''} already: only worse than that is caught"
+    console.note(f"baseline: {path} written{already * (word != 'trains')}; commit it")
 
 
 def _now(result: ProbeResult) -> Baseline:
     asked = result.request
-    return baseline.of(result.judged, asked.factory, asked.depths, asked.seeds, asked.steps)
+    return baseline.of(result.judged, asked.factory, asked.depths, asked.seeds, asked.steps, quick=asked.quick)
 
 
 def announce(result: ProbeResult, held: AgainstBaseline | None, ends: StabkitError | None) -> None:

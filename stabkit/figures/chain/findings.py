@@ -11,13 +11,12 @@ import numpy as np
 import pandas as pd
 
 from stabkit.figures.drawing import curves
-from stabkit.results import points, share
+from stabkit.results import points
 from stabkit.results.chain import LATER, START
 from stabkit.results.conditions import norm_after_sum, output_stack, shown
 from stabkit.results.outcome import AT_UNIGRAM
 from stabkit.results.readings import centre, reference_step
 from stabkit.results.run import Run
-from stabkit.spec import depth_text
 from stabkit.words import listed, percent, several, short, some, updates
 
 ORIGINS: Mapping[str, tuple[str, ...]] = {"feed-forward": ("ffn",), "attention": ("self", "cross")}
@@ -201,26 +200,6 @@ def validation_alt(frame: pd.DataFrame) -> str:
     return f"Validation loss against the step, one panel per depth; unigram loss {unigram}. At the end: {ends}."
 
 
-def sublayers_that_count(runs: Sequence[Run], frame: pd.DataFrame) -> str:
-    """How many sub-layers make up the output under the method with most of them and under that with fewest."""
-    counts: dict[tuple[tuple[int, int], str], list[float]] = {}
-    labels: dict[str, str] = {}
-    for placed in shown(runs):
-        counts.setdefault((placed.shape, placed.variant), []).append(share.effective(placed.run))
-        labels[placed.variant] = placed.label
-    means = {key: value for key, values in counts.items() if (value := centre(values)) > 0}
-    shapes = list(dict.fromkeys(shape for shape, _ in means))
-    here = {variant: value for (shape, variant), value in means.items() if shapes and shape == shapes[-1]}
-    if len(here) < 2:
-        return "How long a branch is relative to its shortcut"
-    most, least = max(here, key=lambda key: here[key]), min(here, key=lambda key: here[key])
-    whose = output_stack([shapes[-1][1]])
-    return (
-        f"At {depth_text(*shapes[-1])}, before training, {short(here[most])} {whose} sub-layers share the branches' "
-        f"part of the output under {labels[most]}, {short(here[least])} under {labels[least]}"
-    )
-
-
 PLACE = ["label", "condition", "depth"]
 
 
@@ -265,13 +244,6 @@ def validation(frame: pd.DataFrame) -> str:
     diverged = int((last["outcome"] == "diverged").sum())
     told = f"{below} of {len(last)} runs end below {percent(AT_UNIGRAM)} of it" if len(known) else ""
     return listed(told, f"{diverged} diverged" if diverged else "")
-
-
-def branches(frame: pd.DataFrame) -> str:
-    """At the last sub-layer, before training."""
-    last = frame.loc[frame.groupby("run")["sublayer"].transform("max") == frame["sublayer"]]
-    told = span(last.groupby(PLACE, sort=False)["branch_ratio"].agg(centre))
-    return f"at the last sub-layer {told}" if told else ""
 
 
 def top(frame: pd.DataFrame) -> str:

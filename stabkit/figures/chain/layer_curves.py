@@ -1,8 +1,7 @@
-"""The curves of runs against the layer, the sub-layer or the depth, one row each: DeepNet Fig. 2(a), 2(b) and 3(d),
-ADMIN's branch over its shortcut.
+"""The curves of runs against the layer or the depth, one row each: DeepNet Fig. 2(a), 2(b) and 3(d).
 
-Gradients are ‖∂L/∂θ_layer‖₂ over all parameters of a layer in the training step (probe `grad_norm`), ratios
-‖γ·G(x)‖/‖ω·x‖ (probe `branch_ratio`). A row's title, a finding, and what its curves come to are in `findings.py`.
+Gradients are ‖∂L/∂θ_layer‖₂ over all parameters of a layer in the training step (probe `grad_norm`). A row's title, a
+finding, and what its curves come to are in `findings.py`.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ from stabkit.figures.curve_picture import Rows, curves_of
 from stabkit.figures.drawing import curves
 from stabkit.figures.drawing.curves import Curves
 from stabkit.figures.picture import Note, always
-from stabkit.results import share
 from stabkit.results.chain import LATER, START, WHENS, WINDOW
 from stabkit.results.conditions import Shown, output_layers, output_stack
 
@@ -185,49 +183,5 @@ GRAD_LAST = curves_of(
         ticks=lambda group: sorted(group["layers"].unique()),
         columns=2,
         height=3.0,
-    ),
-)
-
-
-def _ratios(placed: Shown) -> Rows:
-    """A row a sub-layer of the decoder (of an encoder without one): at step 0 and at the last recorded step."""
-    table = placed.run.records.get("branch_ratio")
-    if table is not None and len(table.steps):
-        values = table.select(share.output_sites(table.sites))
-        for place, (first, last) in enumerate(zip(values[0].tolist(), values[-1].tolist(), strict=True), 1):
-            yield {"sublayer": place, "branch_ratio": first, "last": last}
-
-
-BRANCH_RATIO = curves_of(
-    name="branch_ratio",
-    short="Branch over shortcut",
-    room="chain",
-    caption="Very Deep Transformers (ADMIN), §3: the two terms of eq. 2. Decoder, step 0.",
-    see="falls like 1/√sub-layer, so that all sub-layers count equally",
-    here=findings.branches,
-    read=always(
-        "At 1 a branch is as long as its shortcut: each sub-layer then halves what came before. Where the ratio "
-        "falls like 1/√sub-layer, all sub-layers count equally. Thin dotted: at the last step."
-    ),
-    index="sublayer",
-    value="branch_ratio",
-    at_start=True,
-    columns=("sublayer", "branch_ratio", "last"),
-    rows=_ratios,
-    title=findings.sublayers_that_count,
-    alt=lambda frame: (
-        f"Branch over shortcut by {output_stack(frame['decoder_layers'])} sub-layer at step 0, logarithmic. "
-        f"At the last sub-layer: {curves.ends(frame, 'sublayer', 'branch_ratio')}."
-    ),
-    none="No run has recorded its branch ratios.",
-    what=lambda frame: Curves(
-        x="sublayer",
-        y="branch_ratio",
-        x_name=f"{output_stack(frame['decoder_layers'])} sub-layer",
-        y_label="‖γ·G(x)‖ / ‖ω·x‖",
-        beside="last",
-        reference=lambda group: [(1.0, "1: equally long")],
-        grouped=True,
-        ticks=lambda group: curves.layer_ticks(group, "sublayer"),
     ),
 )

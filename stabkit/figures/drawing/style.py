@@ -38,7 +38,7 @@ SIGN_EVERY = (0.02, 0.3)
 DASHES: tuple[Any, ...] = ((0, (1, 1.4)), (0, (4, 1.6)), (0, (6, 1.4, 1, 1.4)), "-")
 """Line styles from the shallowest to the deepest of up to four depths."""
 
-WIDTH, SINGLE = 9.6, 6.4
+WIDTH, SINGLE = 9.6, 5.2
 """Inches, of several panels and of one; the page scales the former to a card, the latter to a phone."""
 
 LEFT, TITLE_LINE, LEGEND_LINE = 0.74, 0.155, 0.2

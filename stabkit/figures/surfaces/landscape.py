@@ -77,7 +77,7 @@ ROUGHER = 0.1
 
 def title(drawn: Landscape) -> str:
     """Whether one method's surface is rougher than the other's, and at whose scale, at the deepest depth with both; of
-    one method alone how much of its own surface bends down."""
+    one method alone how much of its own curvature is negative."""
     shares = rough(every(drawn))
     where, table = deepest(shares)
     if len(table):
@@ -129,7 +129,7 @@ def found(drawn: Landscape) -> list[str]:
     where, table = deepest(rough(every(drawn)))
     by = against(table, list(dict.fromkeys(table["label"])), lambda rows: rows.groupby("label")["negative"].median())
     seeds = ", medians over seeds" if len(table) and table["seed"].nunique() > 1 else ", one seed"
-    return [title(drawn), *([f"{where}Share that bends down{seeds}: {by}"] if by else [])]
+    return [title(drawn), *([f"{where}Share of negative curvature{seeds}: {by}"] if by else [])]
 
 
 def _apart(table: pd.DataFrame, first: str, second: str) -> list[float]:
@@ -224,7 +224,7 @@ def drawn(axes: Axes, a: Any, b: Any, losses: Any, norm: Normalize, label: str) 
     image = heat(axes, a, b, losses, norm)
     axes.plot([0], [0], "+", color="#ffffff", markersize=9, mew=1.6)
     share = percent(roughness.negative_curvature(losses))
-    axes.set_title(f"{lettering.safe(label, 40)}: {share} bends down")
+    axes.set_title(f"{lettering.safe(label, 40)}: {share} negative curvature")
     axes.set_xlabel("a, along δ")
     return image
 
@@ -235,7 +235,7 @@ PICTURE: Picture[Landscape] = Picture(
     room="surfaces",
     caption="DeepNet Fig. 1 (journal version), which shows the first row, filter-normalised, early in training.",
     see="a bowl, without negative curvature, under every normalisation",
-    here=lambda frame: f"seed {frame['seed'].iloc[0]}",
+    here=lambda frame: f"seed {frame['seed'].iloc[0]}, a loss of at most {short(float(frame['loss'].max()))}",
     read=always(
         "The loss on a fixed held-out batch at θ + a·δ + b·η; the cross is θ itself. Step, normalisation and range "
         "stand above each row. First row: each method along directions made for its own weights. Normalised, "
@@ -248,7 +248,7 @@ PICTURE: Picture[Landscape] = Picture(
     value="loss",
     select=select,
     draw=draw,
-    title=lambda drawn: "The same as contours: where the loss bends down",
+    title=lambda drawn: "The same as contours, with the share of negative curvature",
     alt=alt,
     none="No surface was drawn.",
     grid=False,

@@ -103,7 +103,7 @@ def _hill(axes: Any, table: pd.DataFrame, norm: Any, label: str) -> None:
     axes.view_init(FROM_ABOVE, FROM_LEFT)
     axes.set_box_aspect((1, 1, 0.72), zoom=0.98)
     share = percent(roughness.negative_curvature(losses))
-    axes.set_title(f"{lettering.safe(label, 40)}: {share} bends down", y=1.0)
+    axes.set_title(f"{lettering.safe(label, 40)}: {share} negative curvature", y=1.0)
 
 
 PICTURE: Picture[Landscape] = replace(

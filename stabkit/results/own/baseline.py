@@ -25,7 +25,7 @@ from stabkit.results.own.rules import NAMES
 from stabkit.version import __version__
 from stabkit.words import plain, scientific
 
-SCHEMA = "stabkit-baseline/4"
+SCHEMA = "stabkit-baseline/5"
 ANEW = "--update-baseline writes it"
 LARGEST = 1_000_000
 """Bytes: a baseline has a page."""
@@ -71,13 +71,17 @@ class Baseline:
     depths: tuple[int | None, ...]
     seeds: tuple[int, ...]
     steps: int
+    quick: bool
+    """Whether its words are forecasts alone."""
     rates: tuple[RateBaseline, ...]
 
     def to_json(self) -> dict[str, Any]:
         return {"schema": SCHEMA, **asdict(self)}
 
 
-def of(judged: Judged, factory: str, depths: Sequence[int | None], seeds: Sequence[int], steps: int) -> Baseline:
+def of(
+    judged: Judged, factory: str, depths: Sequence[int | None], seeds: Sequence[int], steps: int, *, quick: bool
+) -> Baseline:
     """Of what was judged now."""
     return Baseline(
         stabkit=__version__,
@@ -85,6 +89,7 @@ def of(judged: Judged, factory: str, depths: Sequence[int | None], seeds: Sequen
         depths=tuple(depths),
         seeds=tuple(seeds),
         steps=steps,
+        quick=quick,
         rates=tuple(
             RateBaseline(
                 lr=verdict.lr or None,
@@ -172,6 +177,8 @@ def comparable(
     seeds: Sequence[int],
     steps: int,
     lrs: Sequence[float | None],
+    *,
+    quick: bool,
 ) -> None:
     """Raises UsageError where a probe of these would be another than the baseline's."""
     if before.stabkit != __version__:
@@ -189,6 +196,9 @@ def comparable(
                 f"the baseline was made with --{name} {_listed(was)}, this probe with {_listed(is_)}: "
                 "give the same, or --update-baseline"
             )
+    if before.quick != quick:
+        was, is_ = ("with --quick" if one else "without --quick" for one in (before.quick, quick))
+        raise UsageError(f"the baseline was made {was}, this probe {is_}: give the same, or --update-baseline")
     known = {rate.lr for rate in before.rates}
     if missing := [lr for lr in lrs if lr not in known]:
         rates = ", ".join("the factory's own" if lr is None else scientific(lr, 6) for lr in missing)

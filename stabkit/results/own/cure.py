@@ -68,8 +68,8 @@ CLIP_LINE = f"torch.nn.utils.clip_grad_norm_(model.parameters(), {CLIP:g})  # be
 HEAD_LINE = f"model.get_parameter({{head!r}}).data /= {HEAD}"
 EVERY_PARAMETER = "for n, p in model.named_parameters(): p.data /="
 DEEPNORM_LINE = (
-    "x = norm({facts.factors[0]:.3g} * x + f(x))  # once: values, outputs, feed-forward *= {facts.factors[1]:.3g}"
-    "{by_depth}"
+    "x = norm({facts.factors[0]:.3g} * x + f(x))  # after initialisation: weights of values, outputs, feed-forward "
+    "*= {facts.factors[1]:.3g}{by_depth}"
 )
 BEFORE_LINE = "x = x + f(norm(x))  # and one norm after the last"
 CHANGES = (
