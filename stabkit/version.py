@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-__version__ = "1.1.0"
+__version__ = "1.2.0"
 YEAR = 2026
 """Of this version, for a citation."""
 

@@ -102,7 +102,7 @@ def share(value: float) -> str:
 
 def updates(count: int) -> str:
     """`1 update`, `4 updates`."""
-    return f"{count} update{'s' * (count != 1)}"
+    return f"{count:,} update{'s' * (count != 1)}"
 
 
 def times(value: float) -> str:

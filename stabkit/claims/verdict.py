@@ -23,7 +23,7 @@ from stabkit.words import short, some
 
 ELSEWHERE = 2.0
 """Seeds may lie farther apart at a depth, rate or batch where nobody has measured it."""
-MORE = "`--seeds 0..4` decides"
+MORE = "--seeds 0..4 tells more"
 
 
 def judge(claim: Claim, measured: Any) -> Finding:

@@ -22,7 +22,7 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
     ),
     "landscape": ("stabkit landscape --model deepnorm", "stabkit landscape --depths 6,18 --points 11"),
     "paper": ("stabkit paper fig4", "stabkit paper all --budget 2h --dry-run"),
-    "report": ("stabkit report --open", "stabkit report --figures pictures"),
+    "report": ("stabkit report --store out", "stabkit report --figures pictures"),
     "export": (
         "stabkit export --to csv --out records.csv",
         "stabkit export --to csv --out records.csv",
@@ -55,7 +55,7 @@ MEANT: Mapping[str, str] = {
     "lr": "transfer --models pre-ln --depths 6,12,24",
     "plot": "report --figures pictures",
     "figures": "report --figures pictures",
-    "open": "report --open",
+    "open": "report",
     "surface": "landscape --model deepnorm",
     "loss": "landscape --model deepnorm",
     "list": "runs ls",

@@ -97,16 +97,14 @@ def _deepest(frame: pd.DataFrame) -> pd.DataFrame:
     return deepest
 
 
-def _extreme(frame: pd.DataFrame) -> str:
-    """`falls to 2.8e-9 and rises to 3, at 24 layers`: of the deepest, what is farthest from 1."""
+def _lowest(frame: pd.DataFrame) -> str:
+    """`2.8e-9 at the lowest layer, at 24 layers`: of the deepest, in the panel where that is farthest from 1."""
     rows = _deepest(frame)
-    single = ", single seeds" if rows["seed"].nunique() > 1 else ""
-    values = rows[np.isfinite(rows["value"]) & (rows["value"] > 0)]["value"]
-    if values.empty:
+    last = rows[rows["x"] == rows["x"].max()].groupby("panel")["value"]
+    values = [value for _, seeds in last if (value := geometric(seeds.tolist())) > 0]
+    if not values:
         return f"no number above 0{_at_depth(rows)}"
-    low, high = f"falls to {short(float(values.min()))}", f"rises to {short(float(values.max()))}"
-    words = [word for word, far in ((low, values.min() < 0.5), (high, values.max() > 2)) if far]
-    return f"{' and '.join(words) or 'stays between 0.5 and 2'}{_at_depth(rows)}{single}"
+    return f"{short(max(values, key=lambda value: abs(math.log(value))))} at the lowest layer{_at_depth(rows)}"
 
 
 def _at_depth(rows: pd.DataFrame) -> str:
@@ -232,7 +230,7 @@ OWN: Mapping[Link, Picture[Judged]] = {
             "‖∂L/∂θ‖ over all parameters of a layer, over that of the top layer, before the update of the step judged."
         ),
         see="level, or rising a little; the matrix above says what is usual",
-        here=_extreme,
+        here=_lowest,
         read=(
             "Falling to the right: the lower layers receive almost no gradient and do not move; rising: their "
             "gradients explode."
@@ -535,7 +533,7 @@ def by_update(frame: pd.DataFrame, y_label: str, limits: Mapping[float, str]) ->
     def lines(axes: Axes, rows: pd.DataFrame, usable: pd.DataFrame) -> list[End]:
         axes.set_xscale("symlog", linthresh=LINEAR, linscale=1.5)
         few = (1, 2) if last < 8 else ()
-        ticks = [t for t in (0, *few, 4, 8, 16, *(16 * 4**k for k in range(1, 12))) if t <= last / 1.4]
+        ticks = [t for t in (0, *few, 4, 8, 16, *(16 * 4**k for k in range(1, 12))) if t <= last / 2.2]
         ticks.append(last)
         axes.set_xticks(ticks, [f"{t:,}" for t in ticks])
         axes.minorticks_off()

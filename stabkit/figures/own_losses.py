@@ -126,7 +126,7 @@ LOSSES: Picture[Judged] = Picture(
         f"Training loss, each update on a batch of its own: the mean of the last {TEN}. Grey: what knowing nothing of "
         "the input costs and, where that is known, what knowing all costs, and half way. All saw the same batches."
     ),
-    see="a model that trains falls below half way, where that line is drawn; else clearly below the upper grey line",
+    see="a model that trains falls below half way, where that line is drawn; else below what knowing nothing costs",
     read=(
         Note(
             "A line that ends early had its word by then. Changes are trained beside the deepest model that fails, "

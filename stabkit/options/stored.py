@@ -51,5 +51,7 @@ def home(out: str) -> Store:
     folder = Path(out or ".")
     if not (folder / "runs").is_dir() and not WatchShelf(folder).ids():
         where = "`--out DIR` (of `report` and `export`: `--store DIR`) names the directory that holds runs/"
+        if WatchShelf(folder / "out").ids():
+            where = "those of a watch lie in out/: `stabkit report --store out`"
         raise UsageError(f"no runs in {folder.resolve()}; {where}")
     return Store(folder)

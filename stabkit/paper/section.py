@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -113,15 +112,15 @@ def _sentence(finding: Finding) -> str:
     claim, word = finding.claim, finding.verdict.capitalize()
     quoted = f"{word}: “{claim.sentence.rstrip('.')}”"
     if finding.verdict not in DECIDED:
-        return f"{quoted}: {finding.reason.replace('`', '')}."
-    number = textwrap.shorten(IN_PARENTHESES.sub("", finding.measured).partition(";")[0], 90, placeholder=" …")
+        return f"{quoted}: {finding.reason}."
+    number = textwrap.shorten(finding.measured, LONGEST, placeholder=" …")
     asked = finding.verdict == "fails" and not claim.parts and claim.scale != "share"
     limit = f" (asked: {claim.threshold.words} {claim.tell(claim.threshold.value)})" if asked else ""
     return f"{quoted}, here {number}{limit}."
 
 
-IN_PARENTHESES = re.compile(r" *\([^()]*\)")
-"""Ranges and places, which the table has."""
+LONGEST = 160
+"""Characters of what was measured; the table has all."""
 
 
 def _rank(finding: Finding) -> tuple[int, int]:

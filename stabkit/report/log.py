@@ -15,6 +15,7 @@ from stabkit.report.result import Answered
 from stabkit.results.log import LogEvent, LogJudgement, Word, reached
 from stabkit.results.stop import Reason, Stop
 from stabkit.wording import log as words
+from stabkit.words import listed, plain
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,7 +38,10 @@ class LogResult(Answered):
     def verdict(self) -> str:
         """The word of one log and where it stands, or that it is to be stopped; of several how many are what."""
         (first, *more) = self.stops
-        return f"{words.stop(first)}." if first is not None and self.stop and not more else words.in_short(self.logs)
+        if first is not None and self.stop and not more:
+            return f"{words.stop(first)}."
+        dead = [row.log.name for row, stop in zip(self.logs, self.stops, strict=True) if stop and stop.step is not None]
+        return words.in_short(self.logs) + (f" Stop {listed(*map(plain, dead))}." if dead else "")
 
     @property
     def word(self) -> str:
@@ -51,10 +55,17 @@ class LogResult(Answered):
 
     @cached_property
     def runs(self) -> pd.DataFrame:
-        """A row a log: what HEADS name."""
+        """A row a log: log, word, first_loss, last_loss, level (NaN: unknown), last (step), unit, stop (whether it is
+        to be)."""
         import pandas as pd
 
-        return pd.DataFrame([words.row(own) for own in self.logs], columns=["log", *words.HEADS])
+        of = ("word", "first", "last", "level", "updates")
+        rows = [(own.log.name, *(getattr(own, name) for name in of), own.log.unit) for own in self.logs]
+        table = pd.DataFrame(rows, columns=["log", "word", "first_loss", "last_loss", "level", "last", "unit"])
+        return table.assign(
+            level=table["level"].astype(float),
+            stop=[one is not None and one.step is not None for one in self.stops],
+        )
 
     @property
     def answers(self) -> list[str]:

@@ -222,6 +222,8 @@ def _placed(own: LogJudgement, blocks: Series, noise: float) -> LogJudgement:
         near_by = AT if own.level_of in ("given", "counted") else UNIFORM_AT
         if own.last > (1 - near_by) * level - noise and not (fall > 0 and own.last < (1 - near_by / 2) * level):
             return replace(own, word="at the level of frequencies", since=since)
+    if level is not None and own.level_of == "classes" and own.last > (1 - UNIFORM_AT) * level:
+        return replace(own, word="slow")  # however far it fell: it knows no more yet than a uniform guess
     if own.level_of in ("given", "counted") and level is not None:
         return own if own.moved and own.last < (1 - NOTHING) * level or fall > QUICK else replace(own, word="slow")
     share = own.last / level if level and own.level_of == "classes" else 0.0

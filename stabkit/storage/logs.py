@@ -100,10 +100,13 @@ def _watched(path: Path) -> TrainingLog | None:
     if table is None:
         raise UsageError(f"{plain(path.name)}: this watch was given no loss; call watch.loss(loss) in the loop")
     norms = None if gradient is None else np.sqrt(np.nansum(gradient.values**2, axis=1))
+    guess = watch.cell.facts.guess
     return TrainingLog(
         name=watch.name, form="a watch of stabkit", column="train", unit="update",
         loss=Series(table.steps.astype(float), table.at("train")),
         gradient=None if gradient is None or norms is None else Series(gradient.steps.astype(float), norms),
+        classes=guess.classes if guess is not None and guess.classes > 1 else None,
+        notes=tuple(f"its watch warned at update {one.step:,}: {one.sentence}" for one in watch.alarms),
     )  # fmt: skip
 
 

@@ -69,12 +69,12 @@ def answer(judged: Judged) -> str:
 
 
 def _over(judged: Judged) -> str:
-    """`its 120 s were over: --time 240 trains it on` where that ended a training without a firm word; "" elsewhere."""
+    """`its time was over: --time 240 trains it on` where that ended a training without a firm word; "" elsewhere."""
     depth = judged.worst.depths[-1].depth or 0
     within = max((cell.facts.within for cell in judged.cells if cell.depth == depth), default=0)
     if not within or judged.worst.decision.firm:
         return ""
-    return f"its {within:g} s were over: --time {2 * within:g} trains it on"
+    return f"its time was over: --time {2 * within:g} trains it on"
 
 
 def _went_back(judged: Judged, learnt: float = 0.15) -> str:
@@ -157,6 +157,8 @@ def following(judged: Judged, factory: str, call: str) -> str:
         return "return (model, loss) from the factory, with a new batch at each step in loss(model, step); probe again"
     if worst.word == "undecided" and worst.decision.basis != "seen" and judged.trainable:
         return f"stabkit probe {factory}{given}  # it trains on until that decides"
+    if worst.decision.diverges and not worst.decision.updates:
+        return f"stabkit probe {factory}{given}  # once the model's first numbers are finite"
     alike = len({own.decision.word for own in worst.depths}) == len(judged.verdicts) == 1 and judged.mendable
     if alike or (worst.word == "undecided" and len(judged.verdicts) == 1):
         return f"stabkit probe {factory}{given} --lr 1e-4,3e-4,1e-3  # does the rate break it, or the depth?"

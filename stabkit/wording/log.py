@@ -25,8 +25,8 @@ WHY: Mapping[Reason, str] = {
     "losses": "it looks at the means of twenty updates, and there are no two losses in any",
     "rises": f"its rate rises until update {{about:,.0f}}; it was counted on warm-ups up to {WARMUP}",
     "late": f"its first loss stands after update {FIRST}: whether the weights were trained before is not known",
-    "low": "it begins at {about:.3g}, far below a uniform guess ({level:.3g}), as trained weights do",
-    "high": "it begins at {about:.3g}, far above a uniform guess ({level:.3g})",
+    "low": "its first losses average {about:.3g}, far below a uniform guess ({level:.3g}), as trained weights do",
+    "high": "its first losses average {about:.3g}, far above a uniform guess ({level:.3g})",
 }
 
 

@@ -199,9 +199,9 @@ def headline(schemes: Sequence[Scheme]) -> list[str]:
     in_turn = {name: by[IN_TURN.format(name)] for name in OPTIMIZERS.values() if IN_TURN.format(name) in by}
     every = ", ".join(f"{short(scores['forecast'].auc)} under {name}" for name, scores in in_turn.items())
     return [
-        f"16 updates tell which Adam runs of a new method train (AUC {short(held_out['forecast'].auc)}; settings alone "
-        f"{short(held_out['family'].auc)})",
-        f"each of the papers' methods was held out for this; the gradient alone has {short(held_out['gradient'].auc)}",
+        f"16 updates tell which of the papers' methods train under Adam (AUC {short(held_out['forecast'].auc)}; "
+        f"settings alone {short(held_out['family'].auc)})",
+        f"each method was held out for this; the gradient alone has {short(held_out['gradient'].auc)}",
         *([f"with each of all methods held out the AUC is {every}"] if every else []),
     ]
 

@@ -154,7 +154,7 @@ def test_the_level_is_counted_from_tokens(tmp_path, logs, form) -> None:
 def test_from_python_a_table_a_sentence_and_the_word(logs) -> None:
     result = api.read_log(logs, classes=V)
     assert result.word == "learning" and result.verdict == "Of 2 logs 1 learning, 1 at the level of frequencies."
-    assert result.runs["says"].tolist() == ["learning", "at the level of frequencies"]
+    assert result.runs["word"].tolist() == ["learning", "at the level of frequencies"]
 
 
 def test_a_log_that_grows_is_read_again_until_it_is_dead(tmp_path, logs) -> None:

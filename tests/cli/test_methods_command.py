@@ -80,9 +80,7 @@ KINDS = {"encoder": ("self", "ffn"), "decoder": ("self", "cross", "ffn")}
 
 def test_one_method_says_everything_at_every_depth_asked_for():
     text = listed("DeepNorm", "--depths", "100x100,60x12")
-    assert text.startswith(
-        "deepnorm  (DeepNorm; DeepNorm)\n  x ← LN(ω·x + f(x))\n  constants: ω = α = 0.81 (N⁴M)^(1/16)"
-    )
+    assert text.startswith("deepnorm  (DeepNorm)\n  x ← LN(ω·x + f(x))\n  constants: ω = α = 0.81 (N⁴M)^(1/16)")
     assert "100L-100L, first … last layer; +0 parameters" in text and "60L-12L, first" in text
     for number in ("3.4157", "0.2063", "4.1618", "0.1699", "2.6331", "0.2676", "2.4495", "0.2887"):
         assert number in text

@@ -75,7 +75,7 @@ def _formula(level: int, method: Method, depths: Sequence[tuple[int, int]] = ())
 
 def _one(method: Method, depths: Sequence[tuple[int, int]], profiles: Profiles) -> None:
     """One method: everything that its slots say, at each depth."""
-    console.say(f"{method.key}  ({method.label}; {group_of(method)})")
+    console.say(f"{method.key}  ({'; '.join(dict.fromkeys((method.label, group_of(method))))})")
     _formula(1, method, depths)
     for words in _recipe(method):
         _line(1, f"its own recipe: {words}")

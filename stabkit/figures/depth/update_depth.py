@@ -241,7 +241,7 @@ PICTURE: RunPicture = Picture(
     read=(
         Note("Points: median over seeds in a band from the lowest to the highest.", ("band",)),
         Note(
-            "Where there are at most six methods, dashed: the fit over 6 to 50 layers, with its exponent. Deeper "
+            "Of at most six methods, dashed: the fit over all depths from 6 to 50 layers, with its exponent. Deeper "
             "models, points beyond half of √(2d), and seeds missing at some depth are drawn, not fitted. Dotted: the "
             "bound of Theorem 3 (one stack: 2) from the measured ‖Δθ‖, an upper bound up to a constant, scaled to the "
             "shallowest depth; its exponent is fitted over the same depths."

@@ -67,10 +67,10 @@ class Journal:
                 rest = "training goes on; the records are kept for the next try"
                 say(f"cannot write to {shelf.root} ({error.strerror}); {rest}")
 
-    def begin(self, sublayers: Sequence[Sublayer], guess: Guess | None, *, anew: bool) -> None:
-        """What rows will be of, what the model's scores were worth at the start, and whether the optimiser has no
-        state."""
-        self.alarms = Alarms(sublayers, guess=guess, anew=anew)
+    def begin(self, sublayers: Sequence[Sublayer], guess: Guess | None, usual: float, *, anew: bool) -> None:
+        """What rows will be of, what the model's scores were worth at the start, the optimiser's usual rate, and
+        whether it has no state."""
+        self.alarms = Alarms(sublayers, guess=guess, usual=usual, anew=anew)
 
     @property
     def warnings(self) -> list[Alarm]:

@@ -102,8 +102,8 @@ class Recording:
         """The first reading, after so many updates."""
         rows = self._read(step)
         self._repeats = self.chain.mesh is not None or self.chain.repeats()
-        self.journal.begin(self.chain.sublayers, self.chain.reader.guess, anew=updates.empty(self.optimizers))
-        self.journal.alarms.usual = USUAL.get(updates.name(self.optimizers[:1]), math.nan)
+        usual = USUAL.get(updates.name(self.optimizers[:1]), math.nan)
+        self.journal.begin(self.chain.sublayers, self.chain.reader.guess, usual, anew=updates.empty(self.optimizers))
         for remark in first_look(self.chain.model, self.optimizers) if self.chain.mesh is None else ():
             link = "owned" if remark.topic == "optimizer" else "finite"
             said = f"{remark.sentence}; {remark.remedy}"

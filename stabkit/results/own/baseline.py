@@ -220,7 +220,9 @@ def worse(before: Baseline, now: Baseline) -> list[str]:
 def steady(before: Baseline, now: Baseline) -> str:
     """Of a probe that is no worse: `trains (0.96 before, 0.97 now)`, a rate after the other."""
     known = {rate.lr: rate for rate in before.rates}
-    return "; ".join(_beside(known[rate.lr], rate) for rate in now.rates)
+    lower = any(WORDS.index(rate.verdict) > WORDS.index(known[rate.lr].verdict) for rate in now.rates)
+    allowed = f"; a fall of less than {DROP:g} is allowed" * lower
+    return "; ".join(_beside(known[rate.lr], rate) for rate in now.rates) + allowed
 
 
 def _beside(before: RateBaseline, now: RateBaseline) -> str:
