@@ -107,7 +107,9 @@ def probes() -> Iterator[str]:
 def gallery() -> Iterator[str]:
     """The committed pages: the question of each, its answer, where it lies."""
     yield "# Pages\n\nEach page is one file that can be saved and sent. It names the version that made it and its "
-    yield "command; `python3 dev.py evidence all` regenerates all.\n\n| question | answer |\n|---|---|\n"
+    yield "command; `python3 dev.py evidence all` regenerates all.\n"
+    yield "Their text is [Multi30k](https://github.com/multi30k/dataset); `--data` takes any other.\n\n"
+    yield "| question | answer |\n|---|---|\n"
     for path in [*sorted((ROOT / "reports").glob("*.html")), *sorted((ROOT / "reports").glob("*/index.html"))]:
         text = path.read_text(encoding="utf-8")
         (title,) = re.findall(r"<h1>(.*?)</h1>", text, re.S)

@@ -90,6 +90,8 @@ def loss_surface(
     >>> surface.loss.shape, bool((surface.loss >= 0).all())
     ((5, 5), True)
     """
+    if not isinstance(model, nn.Module):
+        raise UsageError(f"loss_surface needs a torch.nn.Module, got {type(model).__name__}")
     if normalise not in NORMALISATIONS:
         raise UsageError(f"normalise must be one of {', '.join(NORMALISATIONS)}, not {normalise!r}")
     if not 0 < reach < float("inf"):

@@ -132,9 +132,11 @@ TRAINING = ("rate", "warmup", "clip")
 
 
 def _first(judged: Judged) -> str:
-    """The change of the training to try first: whether one of the model applies is not known before it is made."""
+    """The change of the training to try first, but no higher rate: whether one of the model applies is not known before
+    it is made."""
     deepest = max(judged.cells, key=lambda cell: cell.depth)
-    return next(k for k in first_tried(judged.worst, [deepest]) if k not in ALWAYS and BY_KEY[k].edit in TRAINING)
+    keys = (key for key in first_tried(judged.worst, [deepest]) if key not in ALWAYS)
+    return next(key for key in keys if BY_KEY[key].edit in TRAINING and not 0 < BY_KEY[key].by < 1)
 
 
 def untried(judged: Judged) -> str:

@@ -95,16 +95,15 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> Iterator[st
 
 def _head(rows: Sequence[CorpusRow], counted: Counted, by: OwnCoefficients | None) -> Iterator[str]:
     ends, yours = Counter(row.ends for row in rows), judged(rows, by, key="forecast")
-    judge = sum(row.case.judge for row in rows)
     (trains, told), (fails, warned) = (counted.right(word) for word in ("trains", "fails"))
     less = "{} of {} and {} of {}".format(*yours.right("trains"), *yours.right("fails"))
-    yield "# How often is the verdict of a probe right?"
-    yield ""
+    yield "# How often is the verdict of a probe right?\n"
     yield (
         f"{len(rows)} models in plain PyTorch were probed, then trained for 300 updates (600 where that left it open). "
-        f"Every number below is of the {judge} from number {JUDGES} on, which no fit has read. Of what was told "
-        f"`trains` {share(trains, told)} trained. Of what was told `fails` {share(fails, warned)} failed. Of your "
-        f"model less is known, its level but not what a shallow one reaches: with as little it is {less}. Of models "
+        f"Every number below is of the {sum(row.case.judge for row in rows)} from number {JUDGES} on, which no fit has "
+        f"read. Of what was told `trains` {share(trains, told)} trained. Of what was told `fails` "
+        f"{share(fails, warned)} failed. Of your model less is known, its level but not what a shallow one reaches: "
+        f"with as little it is {less}. Of models "
         "wider than 256 and of longer trainings this says nothing. `python -m studies.own judge` writes this page."
     )
     yield ""
@@ -120,8 +119,7 @@ def _head(rows: Sequence[CorpusRow], counted: Counted, by: OwnCoefficients | Non
 
 
 def _words(counted: Counted, quick: Counted, rows: Sequence[CorpusRow], cured: Mapping[int, CuredRow]) -> Iterator[str]:
-    yield "## Words against outcomes"
-    yield ""
+    yield "## Words against outcomes\n"
     unclear = [row for row in rows if row.case.judge and not row.clear]
     table = []
     for word in WORDS:

@@ -118,8 +118,7 @@ Nothing is said, and the answer says why, of a log
 - that has neither a level nor a number of classes;
 - that counts epochs or entries, or has no two entries in the twenty updates before a look;
 - whose rate rises for more than 200 updates;
-- with ln V as its level, whose first loss is not logged by update 10;
-- with ln V as its level, whose first losses do not average 0.8 to 1.5 of it.
+- with ln V as its level, unless it is logged from update 10 or before, and begins at 0.8 to 1.5 of ln V on average.
 
 The 400 curves that SureStop publishes are LoRA fine-tunes that begin at 2.4 of ln V = 11.9. Nothing is said of them.
 

@@ -155,6 +155,9 @@ def test_from_python_a_table_a_sentence_and_the_word(logs) -> None:
     result = api.read_log(logs, classes=V)
     assert result.word == "learning" and result.verdict == "Of 2 logs 1 learning, 1 at the level of frequencies."
     assert result.runs["word"].tolist() == ["learning", "at the level of frequencies"]
+    assert result.runs["last_loss"].dtype == float and not result.runs["stop"].any()
+    dead = api.read_log(logs, classes=V, stop=0.05)
+    assert dead.stop and dead.verdict.endswith(f"frequencies. Stop {dead.runs['log'][dead.runs['stop']].item()}.")
 
 
 def test_a_log_that_grows_is_read_again_until_it_is_dead(tmp_path, logs) -> None:

@@ -156,6 +156,7 @@ def test_blocks_can_be_named(tmp_path):
         ("stepping", 4, "optimiser steps were taken in one update"),
         ("cut_off", 4, "the loss's gradient reaches none of the model's parameters"),
         ("on_meta", 4, "is on the meta device"),
+        ("slipped", 4, "NameError: name 'nowhere' is not defined (probe_models.py:"),
         ("nothing", 4, "no residual sums x + f(x) and no similar blocks"),
     ],
 )

@@ -108,6 +108,11 @@ def test_a_start_that_is_too_high_is_not_called_a_sum() -> None:
         assert own.word == word and math.isnan(event.after) and "too large at the start" in words.event(event, "update")
 
 
+def test_what_recovers_from_an_explosion_to_a_uniform_guess_has_learnt_nothing() -> None:
+    values = math.log(100) - 0.05 + 7 * np.exp(-STEPS / 250) * (STEPS > 0) + 0.2 * (STEPS == 0)
+    assert judged(log(values)).word == "learning" and judged(log(values), classes=100).word == "slow"
+
+
 def test_a_loss_that_was_learnt_to_the_last_digit_is_no_lost_number() -> None:
     falls = [3.1, 1.9, 0.8, 0.21, 0.011, 0.0001, *[0.0] * 8]
     norms = Series(STEPS[:14], np.full(14, 0.1))
