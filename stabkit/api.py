@@ -281,17 +281,22 @@ def read_log(
     - files: CSV, JSONL, trainer_state.json, TensorBoard, W&B, MLflow, printed lines, a watch; found by content
     - classes, level, tokens: ln of the classes, the loss of who knows frequencies alone, token ids to count it from
     - against: the log of a training that went well; stop: which share of good trainings may be stopped
-    - out: where `.page()` writes
+    - out: where `.page` is written
 
     Raises UsageError for what is no log, names what it needs.
     """
     from stabkit.options.log import read
+    from stabkit.wording.log import stop as said
 
     names = [files] if isinstance(files, str | Path) else files
     if not isinstance(names, Sequence) or not all(isinstance(name, str | Path) for name in names):
         raise UsageError(f"read_log takes a path or a list of paths, not {type(files).__name__}")
     given = {"classes": classes, "level": level, "tokens": tokens, "against": against, "stop": stop, "out": out}
-    return read(commands.LogOptions([str(name) for name in names], **given))  # type: ignore[arg-type]
+    result = read(commands.LogOptions([str(name) for name in names], **given))  # type: ignore[arg-type]
+    for own, one in zip(result.logs, result.stops, strict=True):
+        if one is not None and one.why:
+            warn(f"{own.log.name}: {said(one)}")
+    return result
 
 
 class WatchOptions(TypedDict, total=False):
@@ -469,7 +474,8 @@ def _stored(out: Folder) -> list[Run]:
 
     home = machine.output(out)
     if not (home / "runs").is_dir():
-        raise StoreError(f"no store at {home}: it has no folder runs/; give the --out of a sweep")
+        other = f"; `read_log` reads the watches in {home / 'own'}" * (home / "own").is_dir()
+        raise StoreError(f"no store at {home}: it has no folder runs/; give the --out of a sweep{other}")
     store, runs = Store(home), []
     for run_id in store.ids():
         try:

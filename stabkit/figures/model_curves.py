@@ -48,8 +48,8 @@ HUE, GREY = "#0072B2", "#767676"
 LINEAR = 16
 """Updates up to which the axis is linear; logarithmic beyond."""
 NOTHING = "Nothing was recorded."
-NEAR_ZERO = 0.01
-"""Nats of information that tell nothing: a model that trains has more at some rate."""
+NEAR_ZERO = 1e-3
+"""Nats of information up to which a curve is called near 0."""
 
 
 def _probed(

@@ -78,7 +78,10 @@ def _draw(frame: pd.DataFrame) -> Figure | None:
         look = style.depth_line(names.index(name), len(names)) if kind == DEPTH else plain
         (line,) = panel.plot(rows["x"], rows["value"], color=ink, **look)
         style.mark(line, "", str(name), x="update")
-        ends.append((float(rows["value"].iloc[-1]), str(name), ink, ""))
+        at, value = int(rows["x"].iloc[-1]), float(rows["value"].iloc[-1])
+        if early := at < finite["x"].max():
+            panel.plot([at], [value], "o", color=ink, markersize=3.5)
+        ends.append((value, f"{name}, to {at}" if early else str(name), ink, ""))
     lines = finite[finite["kind"].isin(DASHES)]["value"].tolist()
     low, high = min([*own["value"], *lines]), max([*lines, *own.groupby("run")["value"].first()])
     panel.set_ylim(low - 0.05 * (high - low), high + 0.15 * (high - low))  # what diverges leaves the panel
@@ -126,7 +129,7 @@ LOSSES: Picture[Judged] = Picture(
         f"Training loss, each update on a batch of its own: the mean of the last {TEN}. Grey: what knowing nothing of "
         "the input costs and, where that is known, what knowing all costs, and half way. All saw the same batches."
     ),
-    see="a model that trains falls below half way, where that line is drawn; else below what knowing nothing costs",
+    see="a model that trains falls half way to what a shallow model reaches; that line stands where it is known",
     read=(
         Note(
             "A line that ends early had its word by then. Changes are trained beside the deepest model that fails, "

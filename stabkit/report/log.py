@@ -38,8 +38,8 @@ class LogResult(Answered):
     def verdict(self) -> str:
         """The word of one log and where it stands, or that it is to be stopped; of several how many are what."""
         (first, *more) = self.stops
-        if first is not None and self.stop and not more:
-            return f"{words.stop(first)}."
+        if first is not None and not more and (self.stop or first.why):
+            return " ".join([words.in_short(self.logs)] * (not self.stop) + [f"{words.stop(first)}."])
         dead = [row.log.name for row, stop in zip(self.logs, self.stops, strict=True) if stop and stop.step is not None]
         return words.in_short(self.logs) + (f" Stop {listed(*map(plain, dead))}." if dead else "")
 
@@ -55,13 +55,13 @@ class LogResult(Answered):
 
     @cached_property
     def runs(self) -> pd.DataFrame:
-        """A row a log: log, word, first_loss, last_loss, level (NaN: unknown), last (step), unit, stop (whether it is
+        """A row a log: log, word, first_loss, last_loss, level (NaN: unknown), last_step, unit, stop (whether it is
         to be)."""
         import pandas as pd
 
         of = ("word", "first", "last", "level", "updates")
         rows = [(own.log.name, *(getattr(own, name) for name in of), own.log.unit) for own in self.logs]
-        table = pd.DataFrame(rows, columns=["log", "word", "first_loss", "last_loss", "level", "last", "unit"])
+        table = pd.DataFrame(rows, columns=["log", "word", "first_loss", "last_loss", "level", "last_step", "unit"])
         return table.assign(
             level=table["level"].astype(float),
             stop=[one is not None and one.step is not None for one in self.stops],
@@ -84,9 +84,10 @@ class LogResult(Answered):
         """What was not looked at, and what was read in another way than it stands there."""
         return [*words.lacks(self.logs), *dict.fromkeys(note for own in self.logs for note in own.log.notes)]
 
+    @cached_property
     @np.errstate(all="ignore")
     def page(self) -> Path:
-        """Write the page; returns where."""
+        """The HTML page, written when it is first asked for."""
         from stabkit.figures.logs import PICTURE, LogPicture
         from stabkit.report.cards import card
         from stabkit.report.frame import page, shell

@@ -5,10 +5,11 @@
     level       it lies within AT of what knowing frequencies alone costs, and does not fall
     slow        it has not moved from its first value, or is still high and falls by less than QUICK in a third of it
     learning    it has fallen, and none of these
-    not enough  fewer than FEW entries that do not fall one after another, or EARLY updates; or, without a level, flat
-                at more than TEXT[0] of a first loss above SCRATCH, where frequencies alone may have taken it
+    not enough  fewer than FEW entries that do not fall one after another, or EARLY updates; or, without a level, it
+                hardly falls at more than TEXT[0] of a first loss above SCRATCH, where frequencies may have taken it
 
-    spiked      an entry lies SPIKE spreads and a twentieth of the loss or more above the eleven before it
+    spiked      an entry lies SPIKE spreads and a twentieth of the loss or more above the eleven before it, or one of
+                the first eleven LEAPS times above the first
     restarted   steps go back, or the rate leaps while it decays; the curve is then that of what went on
     sum         the first loss is a whole number M ≥ 2 of times ln V, and the last no less than ln V; or it is far more
                 than a uniform guess costs. Scores that are too large at the start look alike
@@ -47,7 +48,7 @@ TEXT, VOCABULARY = (0.6, 0.86), 50
 """Of ln V: the level of frequencies of texts by characters, subwords and words (docs/evidence/log.md); V at least."""
 FRESH = 5.0
 """Nats: the first loss of a model that knows nothing, where its classes are not known."""
-SPIKE, LEAST_SPIKE, BACK, CLEAR = 8.0, 0.05, 11, 5.0
+SPIKE, LEAST_SPIKE, BACK, CLEAR, LEAPS = 8.0, 0.05, 11, 5.0, 2.0
 RATE_LEAPS, NEARLY, ANY_START = 3.0, 0.02, 12.7
 """Times the rate before; the loss below which 0 is no surprise; ln of 330,000, more than any vocabulary has."""
 WHOLE, TOO_MANY = (-0.04, 0.02), 8.5
@@ -235,7 +236,7 @@ def _placed(own: LogJudgement, blocks: Series, noise: float) -> LogJudgement:
     high = own.last > STILL_HIGH * (top if fresh else own.first)
     gains = fall > (QUICK if fresh else 0) or (not fresh and own.first - own.last > SOME * own.first)
     if own.moved and (not high or gains or len(own.curve) < FEW):
-        if level is None and fall <= 0 and own.first > SCRATCH and own.last > TEXT[0] * own.first and many:
+        if level is None and fall <= FLAT and own.first > SCRATCH and own.last > TEXT[0] * own.first and many:
             return replace(own, word="not enough", unplaced=True)
         few = own.level_of == "classes" and (own.classes or 0) < VOCABULARY and fall <= 0
         return replace(own, lacks=(*own.lacks, "shares")) if few else own
@@ -331,6 +332,10 @@ def _times(first: float, last: float, uniform: float | None) -> float:
 def _spikes(curve: Series, spread: float) -> list[LogEvent]:
     """The largest three, each with where it was over."""
     values, found, over = curve.values, list[LogEvent](), 0
+    if len(values) > BACK and (peak := float(values[:BACK].max())) > LEAPS * abs(values[0]):
+        step, low = curve.steps[int(values[:BACK].argmax())], np.flatnonzero(values[BACK:] <= values[0])
+        ends = float(curve.steps[BACK + int(low[0])]) if len(low) else None
+        found.append(LogEvent("spiked", float(step), float(values[0]), peak, ends))
     for begin in range(BACK, len(values), AT_ONCE):
         windows = np.lib.stride_tricks.sliding_window_view(values[begin - BACK : begin + AT_ONCE - 1], BACK)
         windows = windows[: len(values) - begin]

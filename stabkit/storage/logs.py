@@ -58,7 +58,11 @@ def _of_folder(path: Path) -> list[TrainingLog]:
         with suppress(UsageError):
             note = f"{plain(one.name)} was read of {len(there)} files in {plain(path.name)}: name others to read them"
             return [replace(log, notes=(*log.notes, *[note] * (len(there) > 1))) for log in _of_file(one)]
-    raise UsageError(f"{plain(str(path))}: no log in this folder; name the file")
+    from stabkit.storage.watched import WatchShelf
+
+    watches = WatchShelf(path).ids()
+    which = f"name a watch, as {path / 'own' / watches[-1]}" if watches else "name the file"
+    raise UsageError(f"{plain(str(path))}: no log in this folder; {plain(which)}")
 
 
 def _of_file(path: Path) -> list[TrainingLog]:

@@ -25,7 +25,7 @@ from stabkit.surface.directions import Vector
 from stabkit.surface.evaluate import Evaluator
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class LossSurface:
     """A surface and the plane that it lies in."""
 
@@ -36,6 +36,10 @@ class LossSurface:
     origin: Vector
     directions: tuple[Vector, Vector]
     """Vectors in the order of `model.named_parameters()`."""
+
+    def __repr__(self) -> str:
+        size = "×".join(map(str, self.loss.shape))
+        return f"<LossSurface: {size} points, roughness {self.roughness:.3g}, curvature {self.curvature:.3g}>"
 
     @property
     def roughness(self) -> float:
@@ -90,8 +94,9 @@ def loss_surface(
     >>> surface.loss.shape, bool((surface.loss >= 0).all())
     ((5, 5), True)
     """
-    if not isinstance(model, nn.Module):
-        raise UsageError(f"loss_surface needs a torch.nn.Module, got {type(model).__name__}")
+    if not isinstance(model, nn.Module) or not callable(loss):
+        got = f"{type(model).__name__} and {type(loss).__name__}"
+        raise UsageError(f"loss_surface needs a torch.nn.Module and a function loss(model), got {got}")
     if normalise not in NORMALISATIONS:
         raise UsageError(f"normalise must be one of {', '.join(NORMALISATIONS)}, not {normalise!r}")
     if not 0 < reach < float("inf"):

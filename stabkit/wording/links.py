@@ -111,20 +111,19 @@ def _mended(judged: Judged) -> str:
     forecast alone says, or how many were tried; of what probably trains what to do if it does not."""
     if judged.worst.word == "probably trains":
         return f"train it; if it stalls, {BY_KEY[_first(judged)].label} comes first"
-    left = f"; {untried(judged)}" if judged.untried else ""
+    left = untried(judged) if judged.untried else ""
     cure, many = judged.cure, len(judged.cures)
     if cure is None:
         tried = f"none of {many} changes tried makes" if many > 1 else "the change tried does not make"
-        return f"{tried} it train{left}" if many else left.removeprefix("; ")
+        return "; ".join(filter(None, (f"{tried} it train" * bool(many), left)))
     if cure.basis == "forecast" or cure.loss is None:
         said = f"by its forecast alone ({probability(cure.probability or 0.0)})"
-        return f"with {cure.label} it {cure.word}, {said}: `{cure.code}`{left}"
+        return "; ".join(filter(None, (f"with {cure.label} it {cure.word}, {said}: `{cure.code}`", left)))
     beside = f", {_number(cure.without)} without" if cure.without is not None else ""
     others = (own for own in judged.cures if own.trains and own.updates == cure.updates and own != cure)
     also = "".join(f", {_number(own.loss)} with {own.label}" for own in others)
     loss = f"The loss is {_number(cure.loss)} after {updates(cure.updates)}{also}{beside}"
-    more = f". {left[2].upper()}{left[3:]}" if left and not also else ""
-    return f"with {cure.label} it {cure.word}: `{cure.code}`. {loss}{more}"
+    return f"with {cure.label} it {cure.word}: `{cure.code}`. " + "; ".join(filter(None, (loss, left * (not also))))
 
 
 TRAINING = ("rate", "warmup", "clip")
@@ -161,6 +160,8 @@ def following(judged: Judged, factory: str, call: str) -> str:
         return f"stabkit probe {factory}{given}  # it trains on until that decides"
     if worst.decision.diverges and not worst.decision.updates:
         return f"stabkit probe {factory}{given}  # once the model's first numbers are finite"
+    if worst.word == "fails" and judged.mendable and not judged.time:
+        return f"stabkit probe {factory}{given}  # tries changes"
     alike = len({own.decision.word for own in worst.depths}) == len(judged.verdicts) == 1 and judged.mendable
     if alike or (worst.word == "undecided" and len(judged.verdicts) == 1):
         return f"stabkit probe {factory}{given} --lr 1e-4,3e-4,1e-3  # does the rate break it, or the depth?"

@@ -76,7 +76,8 @@ def _stands(own: LogJudgement) -> str:
         case "not enough" if own.rises:
             return f"the loss is {last} {by}, and its rate still rises: it is too early to say"
         case "not enough" if own.unplaced:
-            flat = f"the loss fell from {first} to {last} {by} and is flat since {unit} {at(own.since)}"
+            goes = "hardly falls" if own.since is None else f"is flat since {unit} {at(own.since)}"
+            flat = f"the loss fell from {first} to {last} {by} and {goes}"
             return f"{flat}: stuck, or all that can be learnt; --classes, --tokens or --level tells which"
         case "not enough":
             return f"{len(own.curve)} entr{'ies' if len(own.curve) != 1 else 'y'} {by} are too few to say"
@@ -111,6 +112,10 @@ def _level(own: LogJudgement) -> str:
         }.get(own.level_of, f"A uniform guess between {classes} classes costs {level}: it knows no more than that")
     if own.level_of == "classes" and (not own.moved or own.last > own.level):
         return f"A uniform guess between {classes} classes costs {level}"
+    if own.level_of == "classes" and own.word == "slow" and own.since is not None:
+        return (
+            f"That is {own.last / own.level:.2f} of ln {classes}: frequencies alone may cost it; `--tokens FILE` tells"
+        )
     return f"Its level is {level}" if own.level_of in ("given", "counted") else ""
 
 

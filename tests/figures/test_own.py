@@ -70,7 +70,7 @@ def test_the_scores_are_drawn_against_the_rate_and_of_cells_with_a_ramp_alone():
     assert list(frame["depth"].unique()) == [6] and np.allclose(frame["value"], np.geomspace(1.0, 1e-3, 9))
     assert frame["x"].iloc[0] == 1 and frame["x"].iloc[-1] == pytest.approx(16) and frame["x"].is_monotonic_increasing
     assert OWN["scores"].here(frame) == "from 1.0 to 0.0010 at 16 times the rate, at 6 layers"
-    for least, said in ((1e-3, "near 0 throughout, at most 0.0010, at 6 layers"), (1e-12, "0 throughout, at 6 layers")):
+    for least, said in ((1e-4, "near 0 throughout, at most 1e-4, at 6 layers"), (1e-12, "0 throughout, at 6 layers")):
         silent = climbed(6)
         silent.records["ramp_scores"] = Table(np.arange(16, 33, 2), ("information",), np.full((9, 1), least))
         silent.records["scores"] = Table(np.array([0]), ("information",), np.array([[least]]))

@@ -54,7 +54,7 @@ def _first(asked: LogOptions, *, wait: bool) -> report.LogResult:
 
 def show(result: report.LogResult, *, json: bool, again: bool = False) -> None:
     """The sentences, and the page; `again` without what was said of it before."""
-    page = result.page()
+    page = result.page
     if json:
         console.document(text(report.body(result, page)))
         return

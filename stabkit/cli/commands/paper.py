@@ -17,7 +17,7 @@ from stabkit.options import machine, ranges
 from stabkit.options.requests import request_of
 from stabkit.paper import plan as plans
 from stabkit.paper import run as engine
-from stabkit.paper.item import Item
+from stabkit.paper.item import DEEPNET, Item
 from stabkit.paper.items import BY_KEY, ITEMS, NOT_HERE, STUDIES
 from stabkit.paper.part import Part
 from stabkit.paper.plan import Asked, Step
@@ -96,7 +96,8 @@ def ls(*, json: bool) -> None:
         return
     for paper in dict.fromkeys(item.paper for item in ITEMS):
         listed = [(item.key, item.name, item.title) for item in ITEMS if item.paper == paper]
-        console.table(paper, ("item", "in the paper", "what it shows"), listed)
+        edition = ", numbered as in the journal (doi:10.1109/TPAMI.2024.3386927)" * (paper == DEEPNET)
+        console.table(f"{paper}{edition}", ("item", "in the paper", "what it shows"), listed)
         console.say()
     console.say("What a small machine cannot rerun, even qualitatively:")
     for what, why in NOT_HERE:

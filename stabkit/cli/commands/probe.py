@@ -108,7 +108,7 @@ def _table(result: ProbeResult, page: Path, *, quiet: bool, goes_on: bool) -> No
     for row in links.rates(judged):
         said = [("", "", "", *(cell[i] for cell in row["said"])) for i in (1, 2)]  # the word, what it rests on
         rows = [(one["name"], one["word"], one["exponent"], *one["values"]) for one in row["links"]]
-        heads = ("link", "", "with depth", *row["depths"])
+        heads = ("link", f"at {row['depths'][-1]}" * (len(row["depths"]) > 1), "with depth", *row["depths"])
         console.table(row["name"], heads, [*said, *rows])
         units = (f"{link['name']}: {link['unit']}" for link in row["links"] if link["unit"])
         console.paragraph(f"{'; '.join(units)}. {'Geometric means over seeds' if row['seeds'] > 1 else 'One seed'}.")

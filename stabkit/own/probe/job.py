@@ -57,7 +57,7 @@ READ = 7
 """Of what is read of a model: the same model read by another version is another result."""
 FIRST_CALL = "each depth here is its first call in a process of its own"
 OTHER_WEIGHTS = f"the factory gives other weights when it is called again with the same seed: {FIRST_CALL}"
-NOTHING_TO_CHANGE, AS_USUAL = "does not apply to this model", "not needed: it is as usual"
+NOTHING_TO_CHANGE, AS_USUAL = "does not apply to this model", "left out: the model has it already"
 
 
 def probe(job: Job, tell: Callable[[Event], None]) -> tuple[str, str]:
