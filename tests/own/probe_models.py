@@ -138,7 +138,6 @@ def post_ln(depth):
 
 
 def slipped(depth):
-    """Its forward names what is nowhere."""
     model = Stack(depth)
     model.forward = lambda words: nowhere(words)  # noqa: F821
     return model
