@@ -119,9 +119,8 @@ def test_what_is_no_worse_is_said_with_both_numbers() -> None:
     better = changed(verdict="trains", probability=0.97)
     assert baseline.steady(GIVEN, better) == "undecided (0.50) before, trains (0.97) now"
     assert baseline.steady(changed(verdict="undecided", probability=None), GIVEN) == "undecided"
-    assert "now; a fall of less than 0.1" in baseline.steady(
-        better, changed(verdict="probably trains", probability=0.89)
-    )
+    lower = changed(verdict="probably trains", probability=0.89)
+    assert "now; a fall of less than 0.1" in baseline.steady(better, lower)
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,6 @@ def test_the_scores_are_drawn_against_the_rate_and_of_cells_with_a_ramp_alone():
     for least, said in ((1e-4, "near 0 throughout, at most 1e-4, at 6 layers"), (1e-12, "0 throughout, at 6 layers")):
         silent = climbed(6)
         silent.records["ramp_scores"] = Table(np.arange(16, 33, 2), ("information",), np.full((9, 1), least))
-        silent.records["scores"] = Table(np.array([0]), ("information",), np.array([[least]]))
         assert OWN["scores"].here(OWN["scores"].select(probed([climbed(3), silent]))) == said
 
 
