@@ -85,7 +85,7 @@ def sweep(asked: commands.SweepOptions, listener: CallListener | None) -> SweepR
     >>> import stabkit
     >>> swept = stabkit.sweep("deepnorm", depths=2, steps=2, hidden=16, ffn=32, vocab=200)
     >>> swept.runs[["label", "depth", "outcome"]].drop_duplicates().to_dict("records")
-    [{'label': 'DeepNorm', 'depth': '2L-2L', 'outcome': 'undecided'}]
+    [{'label': 'DeepNorm', 'depth': '2L-2L', 'outcome': 'not judged'}]
     """
     return _train("sweep", asked, listener)
 

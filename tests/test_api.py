@@ -129,7 +129,7 @@ def test_a_sweep_is_its_runs_a_sentence_and_a_page_and_the_same_again_trains_not
     assert isinstance(first, SweepResult) and not first.failed
     runs = first.runs
     assert runs["label"].tolist() == ["Post-LN", "Post-LN", "DeepNorm", "DeepNorm"]
-    assert runs["seed"].tolist() == [0, 1, 0, 1] and (runs["outcome"] == "undecided").all()
+    assert runs["seed"].tolist() == [0, 1, 0, 1] and (runs["outcome"] == "not judged").all()
     assert (runs["validation_loss"] > 0).all() and (runs["steps"] == 2).all() and (runs["update"] > 0).all()
     made = {path: path.stat().st_mtime_ns for path in (tmp_path / "runs").glob("*/spec.json")}
     again = stabkit.sweep("post-ln,deepnorm", seeds="0,1", out=tmp_path, **{**SMALL, "depths": "2"})

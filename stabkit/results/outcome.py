@@ -7,7 +7,7 @@ U is what the best constant predictor loses on the validation batches (`tasks.ba
     stuck      validation loss from there to 1.1 U, past the warm-up, with less than 1 % gain over the last quarter
                or a first/last decoder gradient ratio below 1e-2 at every reading of the last 125 updates;
                or that ratio below 1e-2 once, with no gain over the last quarter
-    early      too short to tell; a reader sees `undecided`
+    early      too short to tell; a reader sees `not judged`
     failed     no result (never written here: a failed run has no folder)
 
 The papers give no rule ("diverged" is not defined in them). What separated stuck from training runs in our measurements
@@ -28,7 +28,9 @@ from stabkit.results.records import Records, Table
 from stabkit.spec import SHORTEST_JUDGED, TrainConfig
 
 Word = Literal["trains", "stuck", "diverged", "early", "failed"]
-Displayed = Literal["trains", "stuck", "diverged", "undecided", "failed"]
+Displayed = Literal["trains", "stuck", "diverged", "not judged", "failed"]
+NOT_JUDGED: Displayed = "not judged"
+"""Of a run too short for an outcome, which a forecast may have a word of."""
 
 VANISHED = 1e-2
 """A first/last decoder gradient ratio below this has vanished: the only limit, for outcomes, words, claims and
@@ -106,7 +108,7 @@ class Outcome:
 
 def displayed(word: str) -> Displayed:
     """The word that a reader sees."""
-    return cast(Displayed, "undecided" if word == "early" else word)
+    return cast(Displayed, NOT_JUDGED if word == "early" else word)
 
 
 def near_line(word: Word, steps: int, apart: float) -> bool:

@@ -15,6 +15,7 @@ import pandas as pd
 
 from stabkit.results.conditions import FACTS, conditions, shown
 from stabkit.results.once import once
+from stabkit.results.outcome import NOT_JUDGED
 from stabkit.results.run import Run
 from stabkit.words import listed
 
@@ -64,7 +65,7 @@ class Cell:
         words = set(self.runs["outcome"])
         if "trains" in words and words & {"stuck", "diverged"}:
             return "some"
-        return next((word for word in ("diverged", "stuck", "undecided", "trains") if word in words), "undecided")
+        return next((word for word in ("diverged", "stuck", NOT_JUDGED, "trains") if word in words), NOT_JUDGED)
 
     @property
     def name(self) -> str:

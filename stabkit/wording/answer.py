@@ -10,7 +10,7 @@ from stabkit.results.conditions import Condition
 from stabkit.results.forecast.measured import UPDATES
 from stabkit.results.forecast.model import UNSEEN, WARMUP
 from stabkit.results.matrix import Matrix, VerdictCell, VerdictRow
-from stabkit.results.outcome import NEAR, displayed
+from stabkit.results.outcome import NEAR, NOT_JUDGED, displayed
 from stabkit.results.run import Run
 from stabkit.spec import RunSpec
 from stabkit.words import axis_words, fitting, listed, scientific, several
@@ -25,6 +25,7 @@ VERBS = {
     "probably fails": ("probably fails", "probably fail"),
     "diverged": ("diverges", "diverge"),
     "undecided": ("is undecided", "are undecided"),
+    NOT_JUDGED: ("is not judged", "are not judged"),
     "failed": ("has no result", "have no result"),
 }
 """Of one method and of several, in the order in which a headline has them."""

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from stabkit.results.outcome import AT_UNIGRAM, NEAR
+from stabkit.results.outcome import AT_UNIGRAM, NEAR, NOT_JUDGED
 from stabkit.results.scales import Cell, cells, groups
 from stabkit.words import fitting, listed, short
 
@@ -23,7 +23,7 @@ FAILS = {
     "stuck": ("is stuck", "are stuck"),
     "diverged": ("diverges", "diverge"),
     "some": ("trains in some seeds only", "train in some seeds only"),
-    "undecided": ("is undecided", "are undecided"),
+    NOT_JUDGED: ("is not judged", "are not judged"),
 }
 """Of one factor and of several."""
 
@@ -42,7 +42,7 @@ class FactorSentence(NamedTuple):
 
 def sentences(every: pd.DataFrame) -> list[FactorSentence]:
     """A sentence a judged setting, losses medians over seeds; none where no run is judged."""
-    judged = [rows for _, rows in groups(every) if any(_word(cell) != "undecided" for cell in cells(rows))]
+    judged = [rows for _, rows in groups(every) if any(_word(cell) != NOT_JUDGED for cell in cells(rows))]
     said = []
     for rows in judged[:MOST_SETTINGS]:
         label, depth, condition = (str(rows[name].iloc[0]) for name in ("label", "depth", "condition"))

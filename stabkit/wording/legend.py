@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from stabkit.results.forecast.logistic import LIKELY, PROBABLY, UNLIKELY
 from stabkit.results.forecast.measured import UPDATES
 from stabkit.results.matrix import OUTCOMES, Matrix, VerdictCell
-from stabkit.results.outcome import AT_UNIGRAM, BY_EYE, VANISHED, Outcome, Risk, displayed
+from stabkit.results.outcome import AT_UNIGRAM, BY_EYE, NOT_JUDGED, VANISHED, Outcome, Risk, displayed
 from stabkit.wording import links
 from stabkit.words import axis_words, listed, scientific, short
 
@@ -16,10 +16,10 @@ NO_SIGN = "no warning sign"
 
 MEANINGS = (
     ("trains", "trains", f"validation loss below {AT_UNIGRAM:g} of the unigram loss"),
-    ("early", "undecided", "too short to judge, without a forecast"),
+    ("early", NOT_JUDGED, "too short to judge, without a forecast"),
     (
         "risk",
-        "undecided",
+        NOT_JUDGED,
         f"too short to judge, and a link is broken: gradient ratio below {VANISHED:g} ({BY_EYE}), layers frozen, or "
         "loss above its start",
     ),

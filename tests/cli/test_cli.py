@@ -34,7 +34,7 @@ def test_json_is_one_strict_document_with_every_run_and_series(out):
     for run in document["runs"]:
         assert run["spec"]["model"]["encoder_layers"] == run["encoder_layers"] == run["decoder_layers"] == 2
         assert (run["seed"], run["alpha_scale"], run["beta_scale"], run["warmup"]) == (0, 1.0, 1.0, 4000)
-        assert run["outcome"] == "undecided" and run["steps"] == 2
+        assert run["outcome"] == "not judged" and run["steps"] == 2
         for series in ("update", "loss", "grad_first_last_ratio"):
             assert len(run[series]) == len(run["step"]) == 3
         assert run["step"] == [0, 1, 2] and run["update"][0] == 0.0

@@ -69,7 +69,7 @@ WITHOUT = ("findings",)
 """Files that say what pictures of their room show, and hold none."""
 
 
-def facts(made: Run, label: str, depth: str, outcome: str = "undecided") -> list[object]:
+def facts(made: Run, label: str, depth: str, outcome: str = "not judged") -> list[object]:
     s = made.spec
     layers = [s.model.encoder_layers, s.model.decoder_layers]
     return [made.run_id, s.method, label, "", depth, *layers, s.seed, outcome]

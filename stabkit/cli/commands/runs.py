@@ -234,6 +234,7 @@ def show(run: Run | Watched, *, json: bool) -> None:
     console.say(f"  {run.path}")
     for title, values in (
         ("outcome", ended(run)),
+        ("forecast", asdict(run.forecast) if run.forecast is not None else {"word": "none"}),
         ("chain", asdict(run.outcome.chain)),
         ("spec", run.spec.to_json()),
         ("environment", run.environment),

@@ -21,6 +21,7 @@ from stabkit.methods.papers.deepnorm import TABLE_11
 from stabkit.results import points, scales, settings
 from stabkit.results.conditions import FACTS, conditions, shown
 from stabkit.results.once import once
+from stabkit.results.outcome import NOT_JUDGED
 from stabkit.results.run import Run
 from stabkit.wording import factors
 from stabkit.words import listed, short, some
@@ -104,7 +105,7 @@ SCALED = curves_of(
 
 def where_it_fails(runs: Sequence[Run], frame: pd.DataFrame) -> str:
     """Who fails at which value, or that all train."""
-    judged = frame[frame["outcome"] != "undecided"]
+    judged = frame[frame["outcome"] != NOT_JUDGED]
     if judged.empty:
         return "Larger learning rates, batches and widths, one at a time"
     lost = judged[judged["outcome"] != "trains"]
@@ -240,11 +241,11 @@ def _panels(frame: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
 
 def _rate(rows: pd.DataFrame) -> str:
     """`trains in 2 of 3`, of those long enough to judge."""
-    undecided = int((rows["outcome"] == "undecided").sum())
-    if undecided == len(rows):
-        return "undecided"
-    short_ = f", {undecided} undecided" if undecided else ""
-    return f"trains in {int((rows['outcome'] == 'trains').sum())} of {len(rows) - undecided}{short_}"
+    early = int((rows["outcome"] == NOT_JUDGED).sum())
+    if early == len(rows):
+        return NOT_JUDGED
+    short_ = f", {early} {NOT_JUDGED}" if early else ""
+    return f"trains in {int((rows['outcome'] == 'trains').sum())} of {len(rows) - early}{short_}"
 
 
 def variants_alt(frame: pd.DataFrame) -> str:

@@ -14,7 +14,7 @@ from stabkit.figures.drawing import curves
 from stabkit.results import points
 from stabkit.results.chain import LATER, START
 from stabkit.results.conditions import norm_after_sum, output_stack, shown
-from stabkit.results.outcome import AT_UNIGRAM
+from stabkit.results.outcome import AT_UNIGRAM, NOT_JUDGED
 from stabkit.results.readings import centre, reference_step
 from stabkit.results.run import Run
 from stabkit.words import listed, percent, several, short, some, updates
@@ -170,7 +170,7 @@ def validation_ends(runs: Sequence[Run], frame: pd.DataFrame) -> str:
     if frame.empty:
         return "Validation loss"
     last = frame[frame["step"] == frame.groupby("run")["step"].transform("max")]
-    share = last[last["outcome"] != "undecided"].assign(share=last["validation_loss"] / last["unigram_loss"])
+    share = last[last["outcome"] != NOT_JUDGED].assign(share=last["validation_loss"] / last["unigram_loss"])
     sentence, most = "", 0
     for (depth, condition), rows in share.groupby(["depth", "condition"], sort=False):
         by = rows.groupby("label", sort=False)["share"].agg(["min", "max"])

@@ -23,6 +23,7 @@ from stabkit.figures.drawing.line_ends import BEYOND, label_ends, last_read
 from stabkit.figures.drawing.palette import MARKS
 from stabkit.figures.drawing.style import CONDITION_DASHES
 from stabkit.results.conditions import MOST_IN_COLOUR
+from stabkit.results.outcome import NOT_JUDGED
 from stabkit.results.points import drawable, drawable_rows, median, medians, over_seeds, parted
 from stabkit.results.readings import centre
 from stabkit.words import listed, short, some
@@ -290,7 +291,7 @@ def _signs(axes: Axes, method: str, ends: Iterable[tuple[float, str]], heights: 
 
 def _sign(method: str, outcomes: Sequence[str]) -> dict[str, Any]:
     """A mark without a line, of the worst of these outcomes."""
-    word = next((word for word in ("stuck", "undecided") if word in outcomes), "trains")
+    word = next((word for word in ("stuck", NOT_JUDGED) if word in outcomes), "trains")
     return {"color": style.colour(method), **MARKS[word], "linestyle": ""}
 
 

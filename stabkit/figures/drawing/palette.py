@@ -11,6 +11,8 @@ import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from stabkit.results.outcome import NOT_JUDGED
+
 HUES: Mapping[str, tuple[str, str]] = {
     "post-ln": ("#D55E00", ""),
     "post-ln-init": ("#E69F00", ""),
@@ -66,7 +68,7 @@ MARKS: dict[str, dict[str, Any]] = {
     "trains": {"marker": "o", "markersize": 5},
     "stuck": {"marker": "s", "markersize": 5.5, "markerfacecolor": "none", "mew": 1.4},
     "diverged": {"marker": "x", "markersize": 6.5, "mew": 2},
-    "undecided": {"marker": ".", "markersize": 6},
+    NOT_JUDGED: {"marker": ".", "markersize": 6},
 }
 """Of an outcome, among points."""
 
@@ -75,7 +77,7 @@ OUTCOME_COLOURS = {
     "some": "#f3e3a3",
     "stuck": "#eda96a",
     "diverged": "#d9736b",
-    "undecided": "#d5d9df",
+    NOT_JUDGED: "#d5d9df",
 }
 """Of an outcome, as a cell. `some`: not all of a cell's runs train."""
 

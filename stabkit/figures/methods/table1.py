@@ -20,6 +20,7 @@ from stabkit.figures.drawing.palette import OUTCOME_COLOURS
 from stabkit.figures.picture import Picture, RunPicture, always
 from stabkit.results.conditions import FACTS, GROUPS, condition_order, method_group, shown
 from stabkit.results.once import once
+from stabkit.results.outcome import NOT_JUDGED
 from stabkit.results.run import Run
 from stabkit.words import listed, several, short, some
 
@@ -42,7 +43,7 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
         for each in placed
     ]
     frame = pd.DataFrame(rows, columns=list(COLUMNS))
-    return frame if set(frame["outcome"]) - {"undecided"} else frame.head(0)
+    return frame if set(frame["outcome"]) - {NOT_JUDGED} else frame.head(0)
 
 
 def words(rows: pd.DataFrame) -> tuple[str, str]:
@@ -50,8 +51,8 @@ def words(rows: pd.DataFrame) -> tuple[str, str]:
     count = Counter(rows["outcome"])
     trains = rows[rows["outcome"] == "trains"]
     loss = short(float((trains if len(trains) else rows)["validation_loss"].median()), 3)
-    if set(count) == {"undecided"} and len(rows) > 1:
-        return f"{len(rows)} undecided", loss
+    if set(count) == {NOT_JUDGED} and len(rows) > 1:
+        return f"{len(rows)} {NOT_JUDGED}", loss
     if len(rows) == 1:
         return f"1 run: {rows['outcome'].iloc[0]}", loss
     rest = ", ".join(f"{n} {word}" for word, n in sorted(count.items()) if word != "trains")
@@ -68,7 +69,7 @@ def title(runs: Sequence[Run]) -> str:
     first = frame[frame["condition"] == most]
     seeds = first.groupby(["depth", "label"])["seed"].nunique().groupby("depth").max()
     deep = [depth for depth in _depths(first) if seeds.get(depth, 0) > 1] or _depths(first)
-    here = first[(first["depth"] == deep[-1]) & (first["outcome"] != "undecided")]
+    here = first[(first["depth"] == deep[-1]) & (first["outcome"] != NOT_JUDGED)]
     shares = here.groupby("label", sort=False)["outcome"].agg(lambda column: float((column == "trains").mean()))
     all_, none = [str(k) for k in shares.index[shares == 1]], [str(k) for k in shares.index[shares == 0]]
     single = here.groupby("label")["seed"].size().max() == 1
@@ -160,7 +161,7 @@ def _grid(axes: Axes, condition: str, rows: pd.DataFrame, depths: list[str]) -> 
 def _cell(axes: Axes, x: int, at: float, method: str, here: pd.DataFrame) -> None:
     seen = set(here["outcome"])
     word = "some" if "trains" in seen and len(seen) > 1 else next(iter(sorted(seen)))
-    fill = OUTCOME_COLOURS.get(word, OUTCOME_COLOURS["undecided"])
+    fill = OUTCOME_COLOURS.get(word, OUTCOME_COLOURS[NOT_JUDGED])
     single: dict[str, Any] = {"edgecolor": "none", "linewidth": 0.0}
     if len(here) == 1:
         single = {"edgecolor": style.INK, "linewidth": 0.8, "linestyle": (0, (2, 2))}

@@ -39,7 +39,7 @@ ETA = 2.0**-17
 def test_the_frame_holds_the_distance_over_the_rate_exactly() -> None:
     made = [step("post-ln", 2, 5.0, ETA), step("deepnorm", 0, 0.75, ETA / 4, decoder=3, seed=1)]
     columns = (*depth_fit.UPDATE_COLUMNS, "rate")
-    shared = dict(reference_step=1, step=1, outcome="undecided", predicted=math.nan, width=64, bounded=True)
+    shared = dict(reference_step=1, step=1, outcome="not judged", predicted=math.nan, width=64, bounded=True)
     facts = "method label condition depth encoder_layers decoder_layers seed"
     names = f"{facts} variant shape layers update theorem rate run".split()
     first = ("post-ln", "Post-LN", f"lr {ETA:g}", "2L-2L", 2, 2, 0, "post-ln", "equal", 2.0, 5.0, 3, ETA)
