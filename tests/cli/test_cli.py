@@ -117,7 +117,7 @@ def test_every_figure_is_written_as_files(count, out, tmp_path, monkeypatch):
     names = {path.stem for path in (tmp_path / "f").iterdir()}
     assert kinds == {".svg", ".png", ".pdf", ".csv"} and "chain_order" in names
     assert len(list((tmp_path / "f").iterdir())) == 4 * len(names)
-    assert (tmp_path / "r.html").read_text(encoding="utf-8").count('id="figure-') >= (count or 18) - 1
+    assert (tmp_path / "r.html").read_text(encoding="utf-8").count('id="figure-') >= (count or 17) - 1
 
 
 @pytest.mark.slow
