@@ -101,8 +101,7 @@ def test_a_log_without_a_number_has_a_page(tmp_path, values) -> None:
 
 def _means(path, many, end=600):
     """A healthy training's log of means over so many updates."""
-    steps = np.arange(1, end + 1)
-    losses = 4 + (math.log(V) - 4) * np.exp(-steps / 200)
+    losses = 4 + (math.log(V) - 4) * np.exp(-np.arange(1, end + 1) / 200)
     return _csv(path, losses.reshape(-1, many).mean(axis=1), first=many)
 
 

@@ -1,7 +1,6 @@
 """What the papers say and earlier measurements found, on real text at real depths: a minute each, so marked slow.
 
-Batches of 128 tokens: a quarter of the sweep's, enough for every sign. The acceptance
-of training (tests/acceptance/training.sh) holds the numbers at 512.
+Batches of 128 tokens: a quarter of the sweep's, enough for every sign.
 """
 
 import math
