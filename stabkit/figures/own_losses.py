@@ -129,7 +129,7 @@ LOSSES: Picture[Judged] = Picture(
         f"Training loss, each update on a batch of its own: the mean of the last {TEN}. Grey: what knowing nothing of "
         "the input costs and, where that is known, what knowing all costs, and half way. All saw the same batches."
     ),
-    see="a model that trains falls half way to what a shallow model reaches; that line stands where it is known",
+    see="a model that trains falls half way to what can be learnt; that line stands where it is known",
     read=(
         Note(
             "A line that ends early had its word by then. Changes are trained beside the deepest model that fails, "

@@ -3,7 +3,8 @@
     diverged    the loss is no number at the end, or exactly 0 as some trainers log that; or it is three times the
                 first; or its last tenth lies RISEN above its lowest part
     level       it lies within AT of what knowing frequencies alone costs, and does not fall
-    slow        it has not moved from its first value, or is still high and falls by less than QUICK in a third of it
+    slow        it has not moved from its first value, is still high and falls by less than QUICK in a third of it, or
+                fell, by the classes alone, to no less than 1 − UNIFORM_AT of ln V
     learning    it has fallen, and none of these
     not enough  fewer than FEW entries that do not fall one after another, or EARLY updates; or, without a level, it
                 hardly falls at more than TEXT[0] of a first loss above SCRATCH, where frequencies may have taken it
