@@ -31,7 +31,7 @@ GRIDS = (
     "--depths 4,8 --models post-ln,admin --steps 60 --warmup 0 --max-tokens 128",
     "--depths 50 --models deepnorm,post-ln --steps 5",
 )
-NAMES = ("GIGAFLOPS", "OVERHEAD", "LOGITS", "BUILD", "START")
+NAMES = ("GIGAFLOPS", "OVERHEAD", "BUILD", "START")
 
 
 def trained(out: str) -> None:

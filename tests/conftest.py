@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import fcntl
 import gc
 import hashlib
@@ -10,6 +11,7 @@ import os
 import pickle
 import shutil
 import signal
+import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
@@ -22,7 +24,7 @@ from hypothesis import settings
 
 from stabkit.figures.picture import Picture
 from stabkit.report import cards
-from stabkit.running import executors, trials, work
+from stabkit.running import executors, pace, trials, work
 from stabkit.spec import ModelConfig, RunSpec, TaskConfig, TrainConfig, from_json
 from stabkit.tasks.synthetic import Synthetic
 from stabkit.training import train
@@ -34,6 +36,11 @@ for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHU
         signal.signal(number, usual)
 for variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):  # of processes that tests start: every core has a test already
     os.environ.setdefault(variable, "1")
+if "PYTEST_XDIST_WORKER" not in os.environ:  # whose processes have it from the first
+    os.environ.setdefault("MPLCONFIGDIR", str(Path.home() / ".cache" / "matplotlib"))
+    os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, os.environ["XDG_CACHE_HOME"], ignore_errors=True)
+    pace.keep(1.0)  # every estimate is the reference machine's, and no dry run times this one
 gc.set_threshold(100_000, 10, 10)  # as in a worker (`work.prepare`)
 Case = TypeVar("Case")
 FULL = os.environ.get("STABKIT_EXAMPLES") == "full"
@@ -198,6 +205,12 @@ def tiny(method: str = "deepnorm", layers: int = 2, steps: int = 3, **changes: o
         task=TaskConfig(vocab=200),
         **changes,  # type: ignore[arg-type]
     )
+
+
+def job(spec: RunSpec, out: Path | str = "o", **more: Any) -> Any:
+    """Its run as work."""
+    base = {"kind": "run", "id": spec.run_id, "out": str(out), "spec": spec.to_json(), "corpus": None, "device": "cpu"}
+    return base | more
 
 
 @cache

@@ -11,14 +11,15 @@ from stabkit.methods.base import Method, defined, sites
 from stabkit.methods.parts import resolved
 from stabkit.methods.wirings import wired
 from stabkit.results.run import Run
+from stabkit.running.pace import known
 from stabkit.spec import Norm, RunSpec, recorded_steps, snapshot_steps, validation_steps
 from stabkit.words import duration
 
-GIGAFLOPS, OVERHEAD, LOGITS, BUILD, START = 57.0, 6.2e-5, 0.0, 4.5e-4, 0.041
-"""What one core does on these small matrices; seconds that a pass takes beside for each sub-layer, and for each logit;
-seconds to build a sub-layer and measure it at step 0, and to start a run. Fitted by `benchmarks/cost.py` on an AMD EPYC
-with AVX-512 whose two virtual cores are both at work, by the fused kernels; the Python path, and an older processor,
-take two to four times as long, which `pace` learns from the first runs."""
+GIGAFLOPS, OVERHEAD, BUILD, START = 57.0, 6.2e-5, 4.5e-4, 0.041
+"""What one core does on these small matrices; seconds that a pass takes beside for each sub-layer; to build a
+sub-layer and measure it at step 0; and to start a run. Fitted by `benchmarks/cost.py` on an AMD EPYC with AVX-512 whose
+two virtual cores are both at work, by the fused kernels. What another machine takes of it is timed once (`runs.clock`);
+what the Python path takes where it is asked for, two to four times as long, `pace` learns from the first runs."""
 PYTHON = 4.5
 """Of the Python path, in what a sub-layer's pass costs beside its products: a sub-layer at 50 layers of 64-128-2."""
 ORTHOGONAL = 1.9e-6
@@ -44,37 +45,37 @@ def together(specs: Sequence[RunSpec], workers: int, pace: float = 1.0) -> float
 
 def forward(spec: RunSpec) -> float:
     """Seconds of one forward pass over a training batch."""
-    return sum(weight * part for weight, part in zip(weights()[:3], one_pass(spec), strict=True))
+    return sum(weight * part for weight, part in zip(weights()[:2], one_pass(spec), strict=True))
 
 
 def weights() -> tuple[float, ...]:
-    """What each of `parts` is multiplied by."""
-    return 1 / GIGAFLOPS, OVERHEAD, LOGITS, BUILD, START
+    """What each of `parts` is multiplied by on this machine, where it was timed."""
+    return tuple((known() or 1.0) * each for each in (1 / GIGAFLOPS, OVERHEAD, BUILD, START))
 
 
 def parts(spec: RunSpec) -> tuple[float, ...]:
-    """What a run consists of: 10⁹ flops of its passes, sub-layers passed, logits made, sub-layers, runs.
+    """What a run consists of: 10⁹ flops of its passes, sub-layers passed, sub-layers, runs.
 
     A step is a forward and a backward pass, twice as long; at a recorded one the probe batch passes too, half as large;
     a reading of validation is two passes. Of a run that is to be judged, up to there.
     """
     spec = replace(spec, train=replace(spec.train, steps=spec.expected_steps))
     train, probe = 3 * (spec.train.steps + 1), len(recorded_steps(spec))
-    flops, sublayers, logits = one_pass(spec)
+    flops, sublayers = one_pass(spec)
     validation = 2 * len(validation_steps(spec))
     full, calls = train + probe / 2 + validation, train + probe + validation
     update = ORTHOGONAL * methods.parameters(spec) * spec.train.steps if "muon" in spec.train.optimizer else 0.0
-    return full * flops + update, calls * sublayers, full * logits, float(len(methods.sites_of(spec))), 1.0
+    return full * flops + update, calls * sublayers, float(len(methods.sites_of(spec))), 1.0
 
 
-def one_pass(spec: RunSpec) -> tuple[float, float, float]:
-    """Of a forward pass over a training batch: 10⁹ flops (2 a weight and token), sub-layers, logits."""
+def one_pass(spec: RunSpec) -> tuple[float, float]:
+    """Of a forward pass over a training batch: 10⁹ flops (2 a weight and token), sub-layers."""
     tokens, method = spec.train.max_tokens, methods.of(spec)
     flops = 2e-9 * methods.parameters(spec) * tokens * (2 if spec.dtype == "float64" else 1)
     sublayers = float(len(methods.sites_of(spec)))
     if method is not None:
         sublayers *= 1 + wired(method.wiring).work + (0.0 if fuses(method, spec.model.norm) else PYTHON)
-    return flops, sublayers, float(tokens * spec.task.vocab)
+    return flops, sublayers
 
 
 def fuses(method: Method, norm: Norm) -> bool:

@@ -8,10 +8,8 @@ from dataclasses import dataclass, replace
 
 from stabkit import methods
 from stabkit.methods.own import Texts
-from stabkit.running import cost
-from stabkit.running.request import MANY_RUNS, Budget, TooManyRuns
+from stabkit.running.request import MANY_RUNS, Budget, TooManyRuns, price
 from stabkit.spec import Chosen, RunSpec
-from stabkit.storage.store import disk
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -66,17 +64,9 @@ def specs(grids: Sequence[Grid], texts: Texts, workers: int, *, many: bool) -> t
 
 def budget(grids: Sequence[Grid], workers: int) -> Budget:
     """What grids cost, without building their specs: runs of one depth cost the same."""
-    runs = sum(map(len, grids))
-    workers = min(workers, runs)
-    shares = [
+    alike = [
         (len(grid) // len(grid.depths), next(replace(grid, depths=(depth,)).specs()))
         for grid in grids
         for depth in grid.depths
     ]
-    return Budget(
-        runs=runs,
-        workers=workers,
-        seconds=sum(share * cost.seconds(spec) for share, spec in shares) / workers,
-        memory=workers * max(cost.memory(spec) for _, spec in shares),
-        disk=sum(share * disk(spec) for share, spec in shares),
-    )
+    return price(alike, workers)

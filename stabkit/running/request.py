@@ -102,18 +102,19 @@ class Request:
     def of(self, specs: Sequence[RunSpec]) -> Request:
         """The same for these runs alone."""
         once = tuple({spec.run_id: spec for spec in specs}.values())
-        return replace(self, specs=once, budget=price(once, self.place.workers))
+        return replace(self, specs=once, budget=price([(1, spec) for spec in once], self.place.workers))
 
 
-def price(specs: Sequence[RunSpec], workers: int) -> Budget:
-    """The budget of a few runs, each by its own cost."""
-    workers = min(workers, len(specs))
+def price(alike: Sequence[tuple[int, RunSpec]], workers: int) -> Budget:
+    """The budget of runs of which so many cost what one does."""
+    runs = sum(count for count, _ in alike)
+    workers = min(workers, runs)
     return Budget(
-        runs=len(specs),
+        runs=runs,
         workers=workers,
-        seconds=sum(map(cost.seconds, specs)) / max(workers, 1),
-        memory=workers * max(map(cost.memory, specs), default=0),
-        disk=sum(map(disk, specs)),
+        seconds=sum(count * cost.seconds(spec) for count, spec in alike) / max(workers, 1),
+        memory=workers * max((cost.memory(spec) for _, spec in alike), default=0),
+        disk=sum(count * disk(spec) for count, spec in alike),
     )
 
 

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
 
 from stabkit.errors import StoreError
 from stabkit.results.run import Run
-from stabkit.running import cost, plan
+from stabkit.running import cost, pace, plan
+from stabkit.running.executors import EXECUTORS, ExecutorOptions
 from stabkit.running.executors.base import Lost
 from stabkit.running.plan import Plan, Work
-from stabkit.spec import RunSpec
+from stabkit.spec import ModelConfig, RunSpec, TrainConfig
 from stabkit.storage.jobs import Context, Job
 from stabkit.storage.store import Store
 
@@ -75,9 +80,24 @@ MOST_TIMED = 24
 def timed(run_plan: Plan[RunSpec, Run], store: Store) -> list[Run]:
     """Runs of the store to scale an estimate by: those that were asked for, else any."""
     runs = list(run_plan.ready.values())[:MOST_TIMED]
-    for run_id in store.ids() if not runs else ():
+    for run_id in store.ids()[:MOST_TIMED] if not runs else ():
         with suppress(StoreError):
             runs.append(store.load(run_id))
-        if len(runs) == MOST_TIMED:
-            break
     return runs
+
+
+MOST_AT_ONCE = 8
+"""Processes that time a machine."""
+
+
+def clock() -> None:
+    """Time this machine for what `cost` says, and keep it (`pace.py`): two runs of 12L-12L for each core, all cores at
+    work as they are in a command, in a folder that goes again."""
+    workers = min(os.cpu_count() or 1, MOST_AT_ONCE)
+    model, train = ModelConfig(encoder_layers=12, decoder_layers=12), TrainConfig(steps=20)
+    specs = [RunSpec(method="deepnorm", model=model, train=train, seed=seed) for seed in range(2 * workers)]
+    with tempfile.TemporaryDirectory() as aside:
+        clocked = planned(specs, Store(Path(aside)), {"corpus": None, "device": "cpu", "kernels": "fused", "texts": {}})
+        execute = partial(EXECUTORS["processes"], where=ExecutorOptions(workers=workers))
+        if results := plan.complete(clocked, execute, lambda event: None).results:
+            pace.keep(cost.pace(results))

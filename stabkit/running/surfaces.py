@@ -21,9 +21,10 @@ from stabkit.version import __version__
 
 TOGETHER = 64
 """Points in one forward pass on a GPU."""
-POINT, BESIDE = 0.3, 2.0
-"""What a point costs, in `cost.forward`: two validation batches, without what a backward pass needs; and the seconds
-that a surface or a cut takes besides: directions, stored weights, its model."""
+POINT, PATH, BESIDE = 0.4, 300, 0.4
+"""What a point costs, in `cost.forward`: a batch half as large, without what a backward pass needs; a path, in points:
+its plane, and the loss at each of its weights; and the seconds that a surface or a cut takes besides: directions,
+stored weights, its model, its picture."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -77,13 +78,16 @@ def seconds(spec: RunSpec, wanted: SurfaceRequest | None, compared: int) -> floa
     """Of all surfaces around one run of a landscape of so many methods, on one core; 0 where none are drawn."""
     if wanted is None:
         return 0.0
-    surfaces = compared * (1 + len(wanted.direction_seeds)) + (wanted.path != "none")
-    return points(wanted, compared) * POINT * cost.forward(spec) + BESIDE * surfaces
+    path = wanted.path != "none"
+    surfaces = compared * (1 + len(wanted.direction_seeds)) + path
+    return (points(wanted, compared) + PATH * path) * POINT * cost.forward(spec) + BESIDE * surfaces
 
 
 def left(missing: Sequence[SurfaceSpec], passes: Mapping[str, float]) -> float:
     """The same of surfaces that are known; `passes`: {run id: seconds of a forward pass}."""
-    return sum(len(spec.a) * len(spec.b) * POINT * passes[spec.origin.run] + BESIDE for spec in missing)
+    return sum(
+        (len(spec.a) * len(spec.b) + PATH * spec.path) * POINT * passes[spec.origin.run] + BESIDE for spec in missing
+    )
 
 
 def points(wanted: SurfaceRequest, compared: int) -> int:

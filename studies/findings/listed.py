@@ -107,11 +107,6 @@ def paragraph(one: ListedFinding) -> str:
     return f"{one.sentence}  \n*{one.condition[0].upper()}{one.condition[1:]}{seeds}.* {where}"
 
 
-def bullets(of: Listed) -> str:
-    """README's list."""
-    return "\n".join(f"- {one.readme}" for one in of.findings if one.readme)
-
-
 def headline(page: Path) -> str:
     """The first sentence of a committed page, plain."""
     found = HEADLINE.search(page.read_text(encoding="utf-8"))

@@ -155,15 +155,17 @@ def test_a_rate_a_hundred_times_too_high_is_warned_of_before_the_loss_doubles(tm
     assert len({alarm.link for alarm in watch.warnings}) == len(watch.warnings), "each link once"
 
 
+def risen(loop, out):
+    with stabkit.watch(loop.model, loop.optimizer, out=out, probe=tokens(0)) as watch:
+        for loss in (1.0, 9.0):
+            watch.loss(loss)
+            loop.optimizer.step()
+
+
 def test_a_warning_stands_where_the_users_own_line_is(tmp_path):
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
-        loop = Loop("")
-        with stabkit.watch(loop.model, loop.optimizer, out=tmp_path, probe=tokens(0)) as watch:
-            watch.loss(1.0)
-            loop.optimizer.step()
-            watch.loss(9.0)
-            loop.optimizer.step()
+        risen(Loop(""), tmp_path)
     (one,) = [w for w in seen if "the loss is 9" in str(w.message)]
     assert one.filename == __file__
 
@@ -176,12 +178,7 @@ def test_a_warning_is_on_the_disk_before_it_is_said(tmp_path, monkeypatch):
         kept.append((sentence, [alarm.whole for name in shelf.ids() for alarm in shelf.load(name).alarms]))
 
     monkeypatch.setattr(journal, "say", said)
-    loop = Loop("")
-    with stabkit.watch(loop.model, loop.optimizer, out=tmp_path, probe=tokens(0)) as watch:
-        watch.loss(1.0)
-        loop.optimizer.step()
-        watch.loss(9.0)
-        loop.optimizer.step()
+    risen(Loop(""), tmp_path)
     assert kept and all(sentence in there for sentence, there in kept)
 
 
@@ -588,24 +585,14 @@ class Counting(nn.Module):
         return x
 
 
-def test_layers_that_answer_eval_and_buffers_that_are_replaced_train_as_without(tmp_path):
-    found = []
-    for out in (None, tmp_path):
-        torch.manual_seed(0)
-        model = models.Stack(2)
-        model.blocks[0][1].f[0], model.embed = Merging(64, 256), nn.Sequential(model.embed, Counting())
-        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
-        watch = stabkit.watch(model, optimizer, out=out) if out else None
-        for step in range(3):
-            optimizer.zero_grad(), loss_of(model, tokens(step)).backward(), optimizer.step()
-        if watch:
-            watch.close()
-            assert watch.ended == "closed"
-        counted = [name for name, _ in model.named_buffers()]
-        found.append((float(model.embed[1].count), counted, [p.detach().clone() for p in model.parameters()]))
-    (count, names, alone), (other_count, other_names, watched) = found
-    assert count == other_count == 3 and names == other_names
-    assert all(torch.equal(ours, theirs) for ours, theirs in zip(watched, alone, strict=True))
+def merged():
+    model = models.Stack(2)
+    model.blocks[0][1].f[0], model.embed = Merging(64, 256), nn.Sequential(model.embed, Counting())
+    return model
+
+
+def counted(model):
+    return float(model.embed[1].count), [name for name, _ in model.named_buffers()]
 
 
 def test_a_graph_that_holds_a_buffer_may_go_backward_after_the_step(tmp_path):
@@ -735,11 +722,16 @@ class Remembering(models.Stack):
         return y * (1 + 0.001 * self.calls)
 
 
-def test_what_a_model_keeps_in_attributes_is_as_without(tmp_path):
+@pytest.mark.parametrize(
+    "make, kept",
+    [(merged, counted), (Remembering, lambda model: (model.calls, len(model.seen)))],
+    ids=["layers that answer eval, buffers that are replaced", "attributes"],
+)
+def test_what_a_model_keeps_is_as_without(tmp_path, make, kept):
     found = []
     for out in (None, tmp_path):
         torch.manual_seed(0)
-        model = Remembering()
+        model = make()
         optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
         watch = stabkit.watch(model, optimizer, out=out) if out else None
         for step in range(5):
@@ -747,10 +739,10 @@ def test_what_a_model_keeps_in_attributes_is_as_without(tmp_path):
         if watch:
             watch.close()
             assert watch.ended == "closed"
-        found.append((model.calls, len(model.seen), [p.detach().clone() for p in model.parameters()]))
-    (calls, seen, alone), (other_calls, other_seen, watched) = found
-    assert calls == other_calls == seen == other_seen == 5
-    assert all(torch.equal(ours, theirs) for ours, theirs in zip(watched, alone, strict=True))
+        found.append((kept(model), [p.detach().clone() for p in model.parameters()]))
+    (alone, without), (watched, parameters) = found
+    assert alone == watched and alone[0] == 5
+    assert all(torch.equal(ours, theirs) for ours, theirs in zip(parameters, without, strict=True))
 
 
 def test_layers_that_are_let_go_of_later_are_read_from_there(tmp_path):

@@ -15,13 +15,12 @@ from stabkit import methods
 from stabkit.errors import StoreError
 from stabkit.results.records import to_bytes
 from stabkit.running import work
-from stabkit.spec import RunSpec
 from stabkit.storage.folder import CorruptFolder
 from stabkit.storage.store import Store
 from stabkit.tasks.synthetic import Synthetic
 from stabkit.training import train
 from tests.commands import TINY, killed, stabkit
-from tests.conftest import FULL, some, tiny
+from tests.conftest import FULL, job, some, tiny
 
 TASK = Synthetic(vocab=200, max_tokens=128)
 
@@ -82,25 +81,13 @@ def test_nothing_is_written_through_a_planted_link(tmp_path: Path) -> None:
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
-def job(out: Path, spec: RunSpec) -> work.Job:
-    return {
-        "kind": "run",
-        "id": spec.run_id,
-        "out": str(out),
-        "spec": spec.to_json(),
-        "corpus": None,
-        "device": "cpu",
-        "checkpoint_every": 1,
-    }
-
-
 @cache
 def whole_and_half(out: Path) -> tuple[str, dict[str, np.ndarray]]:
     """The digest of a run of four steps, and its state after two."""
     spec = tiny(steps=4)
     states: list[train.State] = []
     train.run(spec, TASK, save=states.append, every=2)
-    work.do(job(out, spec), lambda event: None)
+    work.do(job(spec, out, checkpoint_every=1), lambda event: None)
     return Store(out).load(spec.run_id).digest, dict(states[0].arrays)
 
 
@@ -160,7 +147,7 @@ def test_a_damaged_checkpoint_is_said_and_the_run_starts_afresh(
         with path.open("wb") as file:
             np.savez(file, **other)
     events: list[work.Event] = []
-    work.do(job(tmp_path / "out", spec), events.append)
+    work.do(job(spec, tmp_path / "out", checkpoint_every=1), events.append)
     assert any("corrupt checkpoint" in event.get("warning", "") for event in events)
     assert Store(tmp_path / "out").load(spec.run_id).digest == digest
     assert not path.exists()
@@ -180,7 +167,7 @@ def test_an_error_of_training_is_not_called_a_corrupt_checkpoint(
     monkeypatch.setattr(train, "evaluate", broken)
     events: list[work.Event] = []
     with pytest.raises(ValueError, match="no gradient"):
-        work.do(job(tmp_path, spec), events.append)
+        work.do(job(spec, tmp_path, checkpoint_every=1), events.append)
     assert not any("warning" in event for event in events)
     assert Store(tmp_path).checkpoint(spec) is not None
 
@@ -193,8 +180,8 @@ def test_a_checkpoint_from_which_not_one_step_can_be_made_is_dropped_for_the_nex
     arrays["probe.update.last.0"] = arrays["probe.update.last.0"][:, :0]
     Store(tmp_path).save_checkpoint(spec, arrays)
     with pytest.raises(RuntimeError):
-        work.do(job(tmp_path, spec), lambda event: None)
-    assert work.do(job(tmp_path, spec), lambda event: None)[0] == spec.run_id
+        work.do(job(spec, tmp_path, checkpoint_every=1), lambda event: None)
+    assert work.do(job(spec, tmp_path, checkpoint_every=1), lambda event: None)[0] == spec.run_id
 
 
 @pytest.mark.slow

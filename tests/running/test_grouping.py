@@ -12,14 +12,10 @@ from stabkit.running.executors.base import Lost
 from stabkit.running.grouping import grouped, shape
 from stabkit.storage.store import Store
 from tests.commands import stabkit
-from tests.conftest import tiny
+from tests.conftest import job, tiny
 
 GRID = ["--models", "post-ln,deepnorm,sub-ln", "--depths", "2", "--steps", "3", "--hidden", "16", "--ffn", "24"]
 GRID += ["--vocab", "200", "--max-tokens", "128", "--warmup", "0", "--executor", "inline"]
-
-
-def job(spec):
-    return {"kind": "run", "id": spec.run_id, "spec": spec.to_json(), "out": "o", "corpus": None, "device": "cpu"}
 
 
 def test_methods_unlike_in_what_attention_does_are_of_other_shapes():

@@ -7,9 +7,11 @@ from typing import TypedDict
 
 from stabkit import methods as table
 from stabkit.cli import console
+from stabkit.cli.progress import Screen
+from stabkit.cli.signals import Signals
 from stabkit.report.json_document import SCHEMA, Document, text
 from stabkit.results.run import Run
-from stabkit.running import cost
+from stabkit.running import cost, pace, runs
 from stabkit.running.plan import Plan
 from stabkit.running.request import Budget
 from stabkit.spec import RunSpec
@@ -73,6 +75,14 @@ class GridDocument(Document):
 
 DryRunDocument = PlanDocument | GridDocument
 """`--dry-run` of what trains a grid."""
+
+
+def clocked(screen: Screen) -> None:
+    """Time the machine, the first time that it is asked what it takes."""
+    if pace.known() is None:
+        screen.making("timing this machine, once: some seconds")
+        with Signals(screen.command):
+            runs.clock()
 
 
 def plan(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from stabkit.cli import console
-from stabkit.cli.commands import lookup
+from stabkit.cli.commands import dry_run, lookup
 from stabkit.cli.progress import Screen
 from stabkit.cli.signals import Signals
 from stabkit.errors import FailedRuns, StabkitError, UsageError, nearest
@@ -108,6 +108,8 @@ def run(params: Mapping[str, Any], command: str) -> None:
     """`paper ITEM…`: plan, run, one page, rewritten after every item."""
     limit = ranges.duration("--budget", str(params["budget"]))
     chosen = items_of(params["items"])
+    if params["dry_run"]:
+        dry_run.clocked(Screen(quiet=params["quiet"], command=command))
     asked: dict[str, tuple[Asked, Part]] = {}
     refused: list[Part] = []
     for item in chosen:

@@ -89,13 +89,15 @@ def plan(invocation: Invocation) -> None:
     """`--dry-run`: what would run and what it would cost; of a huge grid the cost alone."""
     json = invocation.flag("json")
     options = {name: value for name, value in invocation.given.items() if name != "yes"}
+    screen = Screen(quiet=invocation.flag("quiet"), command=again())
     try:
-        asked = requests.request_of(invocation.command, options, Screen(quiet=invocation.flag("quiet")).making)
+        asked = requests.request_of(invocation.command, options, screen.making)
     except TooManyRuns as error:
         dry_run.budget(error.budget, json=json)
         return
     for note in asked.notes:
         console.warn(note)
+    dry_run.clocked(screen)
     missing, workers, pace = planned(asked)
     compared = len(set(map(label_of, asked.specs)))
     drawn = pace * sum(surfaces.seconds(spec, asked.surfaces, compared) for spec in asked.specs) / workers

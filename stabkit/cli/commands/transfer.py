@@ -7,7 +7,7 @@ from typing import NotRequired, TypedDict
 from stabkit import api
 from stabkit.cli import console
 from stabkit.cli.command import Invocation
-from stabkit.cli.commands import train
+from stabkit.cli.commands import dry_run, train
 from stabkit.cli.progress import Screen
 from stabkit.errors import FailedRuns, Unstable
 from stabkit.options import transfer as options
@@ -102,7 +102,9 @@ def _plan(invocation: Invocation) -> None:
     if given.factory:
         plan, span = options.of_factory(given).plan, ""
     else:
-        asked = options.of_methods(given, Screen(quiet=invocation.flag("quiet")).making)
+        screen = Screen(quiet=invocation.flag("quiet"), command=train.again())
+        asked = options.of_methods(given, screen.making)
+        dry_run.clocked(screen)
         plan = asked.plan
         one = sum(map(cost.seconds, asked.cells.values())) / len(plan.seeds)
         each = one * transfer.runs_a_size(plan) / asked.request.place.workers

@@ -15,21 +15,11 @@ from stabkit.running.executors import EXECUTORS, ExecutorOptions, Lost
 from stabkit.running.executors.processes import map as processes
 from stabkit.storage.store import Store
 from tests.commands import children, ended, wait_for
-from tests.conftest import tiny
+from tests.conftest import job, tiny
 
 
 def jobs(out, specs):
-    return [
-        {
-            "kind": "run",
-            "id": spec.run_id,
-            "out": str(out),
-            "spec": spec.to_json(),
-            "corpus": None,
-            "device": "cpu",
-        }
-        for spec in specs
-    ]
+    return [job(spec, out) for spec in specs]
 
 
 def children_of(pid):
