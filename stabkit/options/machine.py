@@ -13,6 +13,7 @@ from stabkit.options import ranges
 from stabkit.options.commands import ProbeOptions, RunningOptions, TransferOptions
 from stabkit.options.option import HOME
 from stabkit.running.executors import EXECUTORS, ExecutorOptions
+from stabkit.running.pace import cores
 from stabkit.running.shard import Shard
 
 AT_ONCE = 16
@@ -104,7 +105,7 @@ def _scheduler(executor: str, text: str) -> str:
 
 def workers(asked: int, device: str) -> int:
     """As many as were asked for; else one on a GPU, and on a CPU one a core."""
-    return asked or (_cores() if device == "cpu" else 1)
+    return asked or (cores() if device == "cpu" else 1)
 
 
 def together(asked: int | str, device: str) -> int:
@@ -113,10 +114,6 @@ def together(asked: int | str, device: str) -> int:
     if asked == "auto":
         return AT_ONCE if device.startswith("cuda") else 1
     return ranges.whole("--together", asked, 1, 1024)
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def output(given: str | PathLike[str] | None) -> Path:

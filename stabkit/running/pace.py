@@ -39,10 +39,15 @@ def _read() -> float | None:
     return value if isinstance(value, float) and 0.01 < value < 100 else None
 
 
+def cores() -> int:
+    """Those that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def _file() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "stabkit" / "pace.json"
 
 
 def _machine() -> str:
     kernels = [file.name for file in build.libraries().values() if file.exists()]
-    return f"{products.processor()}, {os.cpu_count()} cores, {' '.join(kernels) or 'python'}, stabkit {__version__}"
+    return f"{products.processor()}, {cores()} cores, {' '.join(kernels) or 'python'}, stabkit {__version__}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
@@ -93,7 +92,7 @@ MOST_AT_ONCE = 8
 def clock() -> None:
     """Time this machine for what `cost` says, and keep it (`pace.py`): two runs of 12L-12L for each core, all cores at
     work as they are in a command, in a folder that goes again."""
-    workers = min(os.cpu_count() or 1, MOST_AT_ONCE)
+    workers = min(pace.cores(), MOST_AT_ONCE)
     model, train = ModelConfig(encoder_layers=12, decoder_layers=12), TrainConfig(steps=20)
     specs = [RunSpec(method="deepnorm", model=model, train=train, seed=seed) for seed in range(2 * workers)]
     with tempfile.TemporaryDirectory() as aside:
