@@ -2,8 +2,8 @@
 
 Four methods at five depths (2 to 6 layers, width 16) with so many seeds each: 1,000 and 5,000 runs. They are trained
 where STORE lacks them (a minute a thousand on two cores). Then, in a process each: `runs ls` before and after it has a
-cache, `report`, a sweep of all of them that trains nothing, page and all, and its `--dry-run`; and twenty `runs ls` at
-once while a sweep trains a tenth more. A line each: seconds, the largest resident set, and the page's bytes.
+cache, `report`, a sweep of all of them that trains nothing, page and all, and its `--dry-run`. A line each: seconds,
+the largest resident set, and the page's bytes.
 """
 
 from __future__ import annotations
@@ -12,11 +12,9 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from subprocess import PIPE
 
 from stabkit.kernels import products
 
-READERS = 20
 GRID = "--models post-ln,deepnorm,admin,pre-ln --depths 2,3,4,5,6 --steps 16 --warmup 4000 --hidden 16 --ffn 32"
 GRID += " --vocab 128 --max-tokens 64 --yes"
 PEAK = """
@@ -32,21 +30,6 @@ def timed(*words: str) -> tuple[float, float]:
     begin = time.perf_counter()
     done = subprocess.run([sys.executable, "-c", PEAK, *words], capture_output=True, text=True, check=True)
     return time.perf_counter() - begin, int(done.stderr.split()[-1]) / 1e6
-
-
-def readers(out: Path, count: int) -> float:
-    """Seconds until READERS listings that begin together, beside a command that trains, have all ended well."""
-    command = [sys.executable, "-m", "stabkit"]
-    grid = (*GRID.split(), "--seeds", f"{count}..{count + count // 10}", "--out", str(out), "-q")
-    with subprocess.Popen([*command, "sweep", *grid], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as writer:
-        begin = time.perf_counter()
-        listings = [subprocess.Popen([*command, "runs", "ls", "--out", str(out)], stdout=PIPE) for _ in range(READERS)]
-        for listing in listings:
-            listing.communicate()
-        seconds = time.perf_counter() - begin
-        assert not any(listing.returncode for listing in listings)
-        writer.kill()
-    return seconds
 
 
 def main(store: str, *seeds: str) -> None:
@@ -68,7 +51,6 @@ def main(store: str, *seeds: str) -> None:
             print(f"  {name}: {seconds:.1f} s, {peak:.2f} GB", flush=True)
         newest = max((out / "reports").glob("*.html"), key=lambda page: page.stat().st_mtime)
         print(f"  the page: {newest.stat().st_size / 1e6:.1f} MB", flush=True)
-        print(f"  {READERS} `runs ls` at once while runs train: {readers(out, count):.1f} s", flush=True)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from stabkit.cli import console
+from stabkit.cli.schedule import Schedule
 from stabkit.errors import StabkitError
 from stabkit.paper.item import Item
 from stabkit.report.json_document import seconds_a_step
@@ -87,10 +88,10 @@ class Screen:
         above = board if self._round is None else None
         for run in plan.ready.values() if above and not self.quiet else ():
             board.ended(run.spec, run)
-        seconds = cost.together(plan.missing, workers)
         if plan.missing:
             self.making(cost.announced(plan.missing, workers))
-        with Bars(len(plan.missing), seconds, self.quiet, above, board.names) as bars:
+        schedule = Schedule(len(plan.missing), {spec.run_id: cost.seconds(spec) for spec, _ in plan.jobs}, workers)
+        with Bars(schedule, self.quiet, above, board.names) as bars:
 
             def event(event: Event) -> None:
                 self._begun()
@@ -101,7 +102,7 @@ class Screen:
                 if not self.quiet:
                     board.ended(spec, ending)
                 line = f"failed: {ending.text}" if isinstance(ending, Lost) else _ended(spec, ending)
-                bars.ended(spec.run_id, line, cost.seconds(spec) / workers)
+                bars.ended(spec.run_id, line)
 
             yield event, ended
 
@@ -112,20 +113,20 @@ class Screen:
     @contextmanager
     def measuring(self, plan: Plan[Any, Any]) -> Iterator[tuple[Tell, Callable[[str], None]]]:
         """Bars on a terminal; elsewhere nothing, for the jobs are many and short."""
-        with Bars(len(plan.jobs), len(plan.jobs), self.quiet, lines=False) as bars:
+        with Bars(Schedule(len(plan.jobs)), self.quiet, lines=False) as bars:
             yield bars.event, lambda job_id: bars.ended(job_id, "")
 
     @contextmanager
     def trying(self, count: int) -> Iterator[tuple[Tell, Callable[[TrialSpec, TriedModel | Lost], None]]]:
         """Bars, or a line a rate tried on a user's own model."""
-        with Bars(count, count, self.quiet) as bars:
+        with Bars(Schedule(count), self.quiet) as bars:
             yield bars.event, lambda spec, ending: bars.ended(spec.name, _tried(ending))
 
     @contextmanager
     def probing(self, count: int) -> Iterator[tuple[Tell, Callable[[ProbeSpec, ProbedCell | Lost], None]]]:
         """Bars, or a line a cell of a user's own model; a reason that came before is not said again."""
         reasons: set[str] = set()
-        with Bars(count, count, self.quiet) as bars:
+        with Bars(Schedule(count), self.quiet) as bars:
             yield bars.event, lambda spec, ending: bars.ended(spec.name, _probed(spec, ending, reasons))
 
 
@@ -133,8 +134,8 @@ class Bars(Progress):
     """A bar a job and one of all, under what is shown `above` them; without a terminal a line a job that ended and, of
     long ones, one a minute; when quiet only what workers warn of.
 
-    `seconds` is the estimated work of all jobs: the bar of all advances by each one's share of it, so that its ETA
-    holds although jobs differ a hundredfold. `names`: what a job is called there, by its id.
+    The bar of all advances by what each job has done of the work, so that its ETA holds although jobs differ a
+    hundredfold. `names`: what a job is called there, by its id.
 
     Drawn from here alone: what is printed while a thread of rich's own draws leaves lines behind where the table has
     grown or a bar has gone.
@@ -145,16 +146,15 @@ class Bars(Progress):
 
     def __init__(
         self,
-        jobs: int,
-        seconds: float,
+        schedule: Schedule,
         quiet: bool,
         above: RenderableType | None = None,
         names: Mapping[str, str] = {},
         lines: bool = True,
     ) -> None:
-        self.jobs, self.done, self.quiet, self.above, self.names = jobs, 0, quiet, above, names
+        self.schedule, self.done, self.quiet, self.above, self.names = schedule, 0, quiet, above, names
         self.drawn, self.bars = -math.inf, dict[str, TaskID]()
-        self.paces, self.lined = dict[str, tuple[float, int]](), dict[str, float]()
+        self.lined = dict[str, float]()
         texts = "{task.description}", "{task.fields[note]}", "{task.fields[left]}"
         name, note, left = (TextColumn(text) for text in texts)
         screen = console.err()
@@ -162,13 +162,13 @@ class Bars(Progress):
         self.lines = lines and not quiet and not live
         columns = name, BarColumn(bar_width=12), note, left
         super().__init__(*columns, console=screen, transient=True, auto_refresh=False, disable=not live)
-        self.whole = self.add_task("all runs", total=max(seconds, 1e-9), note=f"0/{jobs}", left="")
+        self.whole = self.add_task("all runs", total=1.0, note=f"0/{schedule.count}", left="")
 
     def get_renderables(self) -> Iterator[RenderableType]:
         """What is above, and the bars; all runs together take no less than the longest of them."""
-        left = [own.time_remaining or 0.0 for own in self.tasks]
-        for own, seconds in zip(self.tasks, left, strict=True):
-            seconds = max(left) if own.id == self.whole else seconds
+        left = {task: self.schedule.left_of(job) for job, task in self.bars.items()}
+        for own in self.tasks:
+            seconds = left[own.id] if own.id in left else self.schedule.left()
             own.fields["left"] = f"{duration(seconds)} left" if seconds else ""
         if self.above is not None:
             yield self.above
@@ -185,41 +185,41 @@ class Bars(Progress):
         elif "note" in event:
             if self.lines or not self.disable:
                 console.note(event["note"])
-        elif self.lines:
-            self._line(event, time.monotonic())
-        elif not self.disable:
-            job = event["id"]
-            if job not in self.bars:
-                self.bars[job] = self.add_task(escape(self.names.get(job, job)), total=event["steps"], note="", left="")
-            note = f"step {event['step']}, loss {_loss(event)}"
-            self.update(self.bars[job], completed=event["step"], total=event["steps"], note=note)
-            if (now := time.monotonic()) - self.drawn > self.DRAWN:
-                self.drawn = now
-                self.refresh()
+        else:
+            self.schedule.reached(event["id"], event["step"] / max(event["steps"], 1), now := time.monotonic())
+            if self.lines:
+                self._line(event, now)
+            elif not self.disable:
+                self._bar(event, now)
 
     def _line(self, event: Event, now: float) -> None:
-        job, step, pace = event["id"], event["step"], self.pace(event, now)
-        if now - self.lined.setdefault(job, now) >= self.EVERY and math.isfinite(pace):
+        job, step, left = event["id"], event["step"], self.schedule.left_of(event["id"])
+        if now - self.lined.setdefault(job, now) >= self.EVERY and left:
             self.lined[job] = now
-            left = duration(pace * (event["steps"] - step))
-            said = f"step {step} of {event['steps']}, loss {_loss(event)}, {1000 * pace:.0f} ms a step, {left} left"
-            console.note(f"{self.names.get(job, job)}  {said}")
+            pace = f"{1000 * left / (event['steps'] - step):.0f} ms a step, {duration(left)} left"
+            console.note(f"{self.names.get(job, job)}  step {step} of {event['steps']}, loss {_loss(event)}, {pace}")
 
-    def pace(self, event: Event, now: float) -> float:
-        """Seconds a step of this event's job, since its first event that was seen here; NaN at that one."""
-        began, first = self.paces.setdefault(event["id"], (now, event["step"]))
-        return (now - began) / (event["step"] - first) if event["step"] > first else math.nan
+    def _bar(self, event: Event, now: float) -> None:
+        job, note = event["id"], f"step {event['step']}, loss {_loss(event)}"
+        if job not in self.bars:
+            self.bars[job] = self.add_task(escape(self.names.get(job, job)), total=event["steps"], note="", left="")
+        self.update(self.bars[job], completed=event["step"], total=event["steps"], note=note)
+        if now - self.drawn > self.DRAWN:
+            self.drawn = now
+            self.update(self.whole, completed=self.schedule.done())
+            self.refresh()
 
-    def ended(self, job: str, line: str, seconds: float = 1.0) -> None:
+    def ended(self, job: str, line: str) -> None:
         """A job has ended; `line` says how."""
         self.done += 1
+        self.schedule.reached(job, 1.0, time.monotonic())
         name = self.names.get(job, job)
         if self.lines:
-            console.note(f"[{self.done}/{self.jobs}] {name}  {line}")
+            console.note(f"[{self.done}/{self.schedule.count}] {name}  {line}")
         elif not self.disable:
             if job in self.bars:
                 self.remove_task(self.bars.pop(job))
-            self.update(self.whole, advance=seconds, note=f"{self.done}/{self.jobs}")
+            self.update(self.whole, completed=self.schedule.done(), note=f"{self.done}/{self.schedule.count}")
             self.refresh()
             self.console.print(f"{escape(name)}  {escape(console.plain(line))}", highlight=False, soft_wrap=True)
 

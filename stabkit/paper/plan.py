@@ -1,7 +1,7 @@
 """What an item costs beyond what the store holds, and which items fit a budget: the cheapest evidence first.
 
 Runs are shared between items, so an item's cost is that of the runs that neither the store nor an item planned before
-it has. `cost.pace` corrects the estimate by what the runs in the store really took on this machine.
+it has.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ class Step:
     fits: bool
 
 
-def seconds(asked: Asked, held: Collection[Piece], pace: float) -> float:
-    """What is left of an item, where `held` is there already."""
+def seconds(asked: Asked, held: Collection[Piece], pace: float = 1.0) -> float:
+    """What is left of an item, where `held` is there already; `pace`: how much longer than estimated runs took."""
     return pace * sum(need for piece, need in asked.work.items() if piece not in held)
 
 
@@ -72,7 +72,7 @@ def missing(asked: Asked, held: Collection[Piece]) -> int:
     return sum(piece not in held for piece in asked.work if piece.kind == "run")
 
 
-def plan(items: Sequence[Asked], held: Collection[Piece], budget: float | None, pace: float = 1.0) -> list[Step]:
+def plan(items: Sequence[Asked], held: Collection[Piece], budget: float | None) -> list[Step]:
     """The items in the order in which they are to run, those that do not fit last.
 
     Again and again the item that adds the least is taken, as long as the budget holds all that was taken. Raises
@@ -81,7 +81,7 @@ def plan(items: Sequence[Asked], held: Collection[Piece], budget: float | None, 
     have = set(held)
     left, steps, spent = list(items), list[Step](), 0.0
     while left:
-        needs = {one.item.key: seconds(one, have, pace) for one in left}
+        needs = {one.item.key: seconds(one, have) for one in left}
         taken = min(left, key=lambda one: needs[one.item.key])
         left.remove(taken)
         need = needs[taken.item.key]

@@ -44,7 +44,6 @@ def run_all(
     asked: Mapping[str, tuple[Asked, Part]],
     refused: Sequence[Part],
     store: Store,
-    stored: Sequence[Run],
     path: Path,
     command: str,
     listener: ItemListener,
@@ -63,7 +62,7 @@ def run_all(
         step = pending.pop(0)
         left = None if limit is None else limit - (time.monotonic() - begin)
         if len(parts) > len(refused) and left is not None:
-            pace = cost.pace([*stored, *(one for part in parts for one in part.runs)])
+            pace = cost.pace([one for part in parts for one in part.runs])
             if plans.seconds(step.asked, stored_pieces(store, asked.values()), pace) > left:
                 beyond.append(step)
                 continue

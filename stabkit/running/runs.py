@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from stabkit.errors import StoreError
 from stabkit.results.run import Run
 from stabkit.running import cost, pace, plan
 from stabkit.running.executors import EXECUTORS, ExecutorOptions
@@ -70,19 +68,6 @@ def planned(
         for spec in run_plan.missing:
             store.forget_attempts(spec.run_id)
     return replace(run_plan, other=len(set(store.ids()) - {spec.run_id for spec in specs}))
-
-
-MOST_TIMED = 24
-"""Runs of the store that an estimate is scaled by, where it holds more."""
-
-
-def timed(run_plan: Plan[RunSpec, Run], store: Store) -> list[Run]:
-    """Runs of the store to scale an estimate by: those that were asked for, else any."""
-    runs = list(run_plan.ready.values())[:MOST_TIMED]
-    for run_id in store.ids()[:MOST_TIMED] if not runs else ():
-        with suppress(StoreError):
-            runs.append(store.load(run_id))
-    return runs
 
 
 MOST_AT_ONCE = 8

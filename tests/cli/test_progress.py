@@ -6,9 +6,12 @@ import io
 import sys
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from stabkit.cli import progress
 from stabkit.cli.progress import Bars, Board
+from stabkit.cli.schedule import Schedule
 from tests.figures.fake_runs import at16
 
 RUN = "deepnorm-6L-6L-s0-0123456789ab"
@@ -19,7 +22,7 @@ def events(*steps: int):
 
 
 def bars(quiet: bool = False, **more) -> Bars:
-    return Bars(2, 10.0, quiet, **more)
+    return Bars(Schedule(2), quiet, **more)
 
 
 def test_a_long_run_tells_its_pace_and_what_is_left_once_a_minute(monkeypatch, capsys) -> None:
@@ -56,10 +59,39 @@ def test_what_is_quiet_or_has_no_lines_passes_warnings_on(capsys) -> None:
 
 
 def test_a_run_that_went_on_from_a_checkpoint_is_timed_from_there() -> None:
-    first, second = events(500, 600)
-    shown = bars()
-    assert shown.pace(first, 10.0) != shown.pace(first, 10.0)
-    assert shown.pace(second, 30.0) == 0.2
+    schedule = Schedule(1)
+    schedule.reached(RUN, 0.5, 10.0)
+    assert schedule.left_of(RUN) == schedule.left() == 0.0
+    schedule.reached(RUN, 0.6, 30.0)
+    assert schedule.left_of(RUN) == schedule.left() == pytest.approx(80.0)
+
+
+def test_jobs_that_are_heard_of_when_they_end_are_timed_by_their_ends() -> None:
+    schedule = Schedule(10)
+    for job, now in enumerate((100.0, 102.0, 104.0)):
+        schedule.reached(str(job), 1.0, now)
+    assert schedule.left() == pytest.approx(14.0)
+
+
+@settings(max_examples=20)
+@given(st.lists(st.integers(1, 40), min_size=1, max_size=12), st.integers(1, 4), st.integers(1, 99))
+def test_what_is_left_is_what_workers_that_keep_their_pace_still_take(works: list[int], workers: int, at: int) -> None:
+    """The first free one takes the next; a unit of work is a second."""
+    free, spans = [0.0] * workers, {}
+    for job, work in enumerate(works):
+        worker = free.index(min(free))
+        spans[str(job)] = free[worker], free[worker] + work
+        free[worker] += work
+    end = max(free)
+    now, schedule = (
+        end * at / 100,
+        Schedule(len(works), {str(job): float(work) for job, work in enumerate(works)}, workers),
+    )
+    for tick in sorted({now, *(edge for span in spans.values() for edge in span if edge <= now)}):
+        for job, (first, last) in spans.items():
+            if first <= tick and schedule.parts.get(job, 0.0) < 1:
+                schedule.reached(job, min(1.0, (tick - first) / (last - first)), tick)
+    assert schedule.left() == pytest.approx(end - now)
 
 
 class Terminal(io.StringIO):
@@ -78,7 +110,7 @@ def test_on_a_terminal_bars_stand_under_the_table_and_what_ended_above(monkeypat
     with bars(above=board, names=board.names) as shown:
         shown.event({"id": runs[0].run_id, "step": 4, "steps": 16, "loss": 4.5})
         board.ended(runs[0].spec, runs[0])
-        shown.ended(runs[0].run_id, "trains  3 s", 5.0)
+        shown.ended(runs[0].run_id, "trains  3 s")
     drawn = terminal.getvalue()
     assert "step 4, loss 4.500" in drawn and "1/2" in drawn and "DeepNorm 6L-6L seed 0  trains  3 s" in drawn
     table = drawn[drawn.rindex("6L-6L") :]

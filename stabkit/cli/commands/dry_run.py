@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TypedDict
 
 from stabkit import methods as table
@@ -13,22 +14,16 @@ from stabkit.report.json_document import SCHEMA, Document, text
 from stabkit.results.run import Run
 from stabkit.running import cost, pace, runs
 from stabkit.running.plan import Plan
-from stabkit.running.request import Budget
+from stabkit.running.request import Budget, price
 from stabkit.spec import RunSpec
-from stabkit.storage.store import disk
 
 
-class TimeJson(TypedDict):
-    """An estimate and its bounds."""
+class CostJson(TypedDict):
+    """What runs would cost: an estimate and its bounds."""
 
     seconds: float
     seconds_low: float
     seconds_high: float
-
-
-class CostJson(TimeJson):
-    """What runs would cost."""
-
     workers: int
     memory_bytes: float
     disk_bytes: float
@@ -38,7 +33,7 @@ class PlanJson(CostJson):
     """What the runs that are not stored would cost."""
 
     pace: float
-    """How much longer than estimated the runs in the store took."""
+    """How much longer than estimated those of the runs took that the store has."""
     surfaces_seconds: float
     """What surfaces that are not drawn yet take beside, at most."""
 
@@ -95,12 +90,11 @@ def plan(
     *,
     json: bool,
 ) -> None:
-    """`--dry-run`: what would run and what it would cost, told as a range; `pace`: how much longer than estimated the
-    runs in the store took; `texts`: the files that the command named; `drawn`: seconds that surfaces take beside."""
+    """`--dry-run`: what would run and what it would cost, told as a range; `pace`: how much longer than estimated
+    those took that the store has; `texts`: the files that were named; `drawn`: seconds that surfaces take beside."""
     missing = {spec.run_id for spec in planned.missing}
+    need = replace(price([(1, spec) for spec in planned.missing], workers), workers=workers)
     seconds = cost.together(planned.missing, workers, pace)
-    memory = workers * max(map(cost.memory, planned.missing), default=0)
-    room = sum(map(disk, planned.missing))
     if json:
         runs: list[PlannedRunJson] = [
             {
@@ -113,12 +107,9 @@ def plan(
             for spec in specs
         ]
         whole: PlanJson = {
-            "workers": workers,
-            **_time(seconds),
+            **_cost(need, seconds),
             "pace": round(pace, 3),
             "surfaces_seconds": round(drawn, 1),
-            "memory_bytes": memory,
-            "disk_bytes": room,
         }
         body: PlanDocument = {"schema": SCHEMA, "plan": whole, "runs": runs}
         console.document(text(body))
@@ -145,10 +136,7 @@ def plan(
     console.table("The grid", head, rows)
     if len(specs) > len(shown):
         console.say(f"… and {len(specs) - len(shown)} more")
-    console.say(
-        f"{len(specs)} runs, {len(missing)} to train: {cost.span(seconds)} on {workers} "
-        f"worker{'s' * (workers > 1)}, {memory / 1e9:.1f} GB of memory, {room / 1e6:.0f} MB of disk"
-    )
+    console.say(f"{len(specs)} runs, {len(missing)} to train: {_told(need, seconds)}")
     if drawn:
         every = cost.span(seconds + drawn)
         console.say(f"their surfaces, unless they are drawn already: {cost.span(drawn)} more, {every} in all")
@@ -157,23 +145,25 @@ def plan(
 def budget(need: Budget, *, json: bool) -> None:
     """`--dry-run` of a grid too large to list."""
     if json:
-        whole: GridJson = {
-            "runs": need.runs,
-            "workers": need.workers,
-            **_time(need.seconds),
-            "memory_bytes": need.memory,
-            "disk_bytes": need.disk,
-        }
-        body: GridDocument = {"schema": SCHEMA, "plan": whole}
+        body: GridDocument = {"schema": SCHEMA, "plan": {"runs": need.runs, **_cost(need, need.seconds)}}
         console.document(text(body))
-        return
-    console.say(
-        f"{need.runs} runs: {cost.span(need.seconds)} on {need.workers} worker{'s' * (need.workers > 1)}, "
-        f"{need.memory / 1e9:.1f} GB of memory, {need.disk / 1e9:.1f} GB of disk"
-    )
+    else:
+        console.say(f"{need.runs} runs: {_told(need, need.seconds)}")
 
 
-def _time(seconds: float) -> TimeJson:
-    """An estimate and its bounds, for scripts."""
+def _cost(need: Budget, seconds: float) -> CostJson:
     low, high = cost.bounds(seconds)
-    return {"seconds": round(seconds, 1), "seconds_low": round(low, 1), "seconds_high": round(high, 1)}
+    return {
+        "workers": need.workers,
+        "seconds": round(seconds, 1),
+        "seconds_low": round(low, 1),
+        "seconds_high": round(high, 1),
+        "memory_bytes": need.memory,
+        "disk_bytes": need.disk,
+    }
+
+
+def _told(need: Budget, seconds: float) -> str:
+    where = f"{cost.span(seconds)} on {need.workers} worker{'s' * (need.workers > 1)}"
+    disk = f"{need.disk / 1e9:.1f} GB" if need.disk >= 1e9 else f"{need.disk / 1e6:.0f} MB"
+    return f"{where}, {need.memory / 1e9:.1f} GB of memory, {disk} of disk"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from stabkit.cli import console
-from stabkit.cli.commands import dry_run, lookup
+from stabkit.cli.commands import dry_run
 from stabkit.cli.progress import Screen
 from stabkit.cli.signals import Signals
 from stabkit.errors import FailedRuns, StabkitError, UsageError, nearest
@@ -123,9 +123,8 @@ def run(params: Mapping[str, Any], command: str) -> None:
     if not asked:
         raise refusal
     store = Store(machine.output(str(params["out"])))
-    stored = lookup.find(store, [])
     held = engine.stored_pieces(store, asked.values())
-    steps = plans.plan([one for one, _ in asked.values()], held, limit, cost.pace(stored))
+    steps = plans.plan([one for one, _ in asked.values()], held, limit)
     if params["dry_run"]:
         show(steps, refused, limit, json=params["json"])
         return
@@ -139,7 +138,6 @@ def run(params: Mapping[str, Any], command: str) -> None:
             asked,
             refused,
             store,
-            stored,
             path,
             command,
             Screen(quiet=params["quiet"]),

@@ -25,7 +25,7 @@ from stabkit.report.result import SweepResult
 from stabkit.results.forecast.model import HORIZON
 from stabkit.results.run import Run
 from stabkit.running import cost, runs, surfaces
-from stabkit.running.request import Request, TooManyRuns
+from stabkit.running.request import TooManyRuns
 from stabkit.spec import SHORTEST_JUDGED
 from stabkit.storage.store import Store
 
@@ -98,17 +98,11 @@ def plan(invocation: Invocation) -> None:
     for note in asked.notes:
         console.warn(note)
     dry_run.clocked(screen)
-    missing, workers, pace = planned(asked)
+    missing, workers = runs.planned(asked.specs, Store(asked.out), repair=False), asked.workers
+    pace = cost.pace(list(missing.ready.values()))
     compared = len(set(map(label_of, asked.specs)))
     drawn = pace * sum(surfaces.seconds(spec, asked.surfaces, compared) for spec in asked.specs) / workers
     dry_run.plan(asked.specs, missing, workers, pace, asked.texts, drawn, json=json)
-
-
-def planned(asked: Request) -> tuple[Any, int, float]:
-    """(the plan, workers, how much longer than estimated the runs in the store took) of a request."""
-    store = Store(asked.out)
-    plan = runs.planned(asked.specs, store, repair=False)
-    return plan, asked.workers, cost.pace(runs.timed(plan, store))
 
 
 def show(result: SweepResult, then: Callable[[Sequence[Run]], str], *, json: bool) -> None:
