@@ -15,7 +15,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from stabkit.cli import console
-from stabkit.cli.schedule import Schedule
+from stabkit.cli.eta import Eta
 from stabkit.errors import StabkitError
 from stabkit.paper.item import Item
 from stabkit.report.json_document import seconds_a_step
@@ -90,8 +90,8 @@ class Screen:
             board.ended(run.spec, run)
         if plan.missing:
             self.making(cost.announced(plan.missing, workers))
-        schedule = Schedule(len(plan.missing), {spec.run_id: cost.seconds(spec) for spec, _ in plan.jobs}, workers)
-        with Bars(schedule, self.quiet, above, board.names) as bars:
+        eta = Eta(len(plan.missing), {spec.run_id: cost.seconds(spec) for spec, _ in plan.jobs}, workers)
+        with Bars(eta, self.quiet, above, board.names) as bars:
 
             def event(event: Event) -> None:
                 self._begun()
@@ -113,20 +113,20 @@ class Screen:
     @contextmanager
     def measuring(self, plan: Plan[Any, Any]) -> Iterator[tuple[Tell, Callable[[str], None]]]:
         """Bars on a terminal; elsewhere nothing, for the jobs are many and short."""
-        with Bars(Schedule(len(plan.jobs)), self.quiet, lines=False) as bars:
+        with Bars(Eta(len(plan.jobs)), self.quiet, lines=False) as bars:
             yield bars.event, lambda job_id: bars.ended(job_id, "")
 
     @contextmanager
     def trying(self, count: int) -> Iterator[tuple[Tell, Callable[[TrialSpec, TriedModel | Lost], None]]]:
         """Bars, or a line a rate tried on a user's own model."""
-        with Bars(Schedule(count), self.quiet) as bars:
+        with Bars(Eta(count), self.quiet) as bars:
             yield bars.event, lambda spec, ending: bars.ended(spec.name, _tried(ending))
 
     @contextmanager
     def probing(self, count: int) -> Iterator[tuple[Tell, Callable[[ProbeSpec, ProbedCell | Lost], None]]]:
         """Bars, or a line a cell of a user's own model; a reason that came before is not said again."""
         reasons: set[str] = set()
-        with Bars(Schedule(count), self.quiet) as bars:
+        with Bars(Eta(count), self.quiet) as bars:
             yield bars.event, lambda spec, ending: bars.ended(spec.name, _probed(spec, ending, reasons))
 
 
@@ -146,13 +146,13 @@ class Bars(Progress):
 
     def __init__(
         self,
-        schedule: Schedule,
+        eta: Eta,
         quiet: bool,
         above: RenderableType | None = None,
         names: Mapping[str, str] = {},
         lines: bool = True,
     ) -> None:
-        self.schedule, self.done, self.quiet, self.above, self.names = schedule, 0, quiet, above, names
+        self.eta, self.done, self.quiet, self.above, self.names = eta, 0, quiet, above, names
         self.drawn, self.bars = -math.inf, dict[str, TaskID]()
         self.lined = dict[str, float]()
         texts = "{task.description}", "{task.fields[note]}", "{task.fields[left]}"
@@ -162,13 +162,13 @@ class Bars(Progress):
         self.lines = lines and not quiet and not live
         columns = name, BarColumn(bar_width=12), note, left
         super().__init__(*columns, console=screen, transient=True, auto_refresh=False, disable=not live)
-        self.whole = self.add_task("all runs", total=1.0, note=f"0/{schedule.count}", left="")
+        self.whole = self.add_task("all runs", total=1.0, note=f"0/{eta.count}", left="")
 
     def get_renderables(self) -> Iterator[RenderableType]:
         """What is above, and the bars; all runs together take no less than the longest of them."""
-        left = {task: self.schedule.left_of(job) for job, task in self.bars.items()}
+        left = {task: self.eta.left_of(job) for job, task in self.bars.items()}
         for own in self.tasks:
-            seconds = left[own.id] if own.id in left else self.schedule.left()
+            seconds = left[own.id] if own.id in left else self.eta.left()
             own.fields["left"] = f"{duration(seconds)} left" if seconds else ""
         if self.above is not None:
             yield self.above
@@ -186,14 +186,14 @@ class Bars(Progress):
             if self.lines or not self.disable:
                 console.note(event["note"])
         else:
-            self.schedule.reached(event["id"], event["step"] / max(event["steps"], 1), now := time.monotonic())
+            self.eta.reached(event["id"], event["step"] / max(event["steps"], 1), now := time.monotonic())
             if self.lines:
                 self._line(event, now)
             elif not self.disable:
                 self._bar(event, now)
 
     def _line(self, event: Event, now: float) -> None:
-        job, step, left = event["id"], event["step"], self.schedule.left_of(event["id"])
+        job, step, left = event["id"], event["step"], self.eta.left_of(event["id"])
         if now - self.lined.setdefault(job, now) >= self.EVERY and left:
             self.lined[job] = now
             pace = f"{1000 * left / (event['steps'] - step):.0f} ms a step, {duration(left)} left"
@@ -206,20 +206,20 @@ class Bars(Progress):
         self.update(self.bars[job], completed=event["step"], total=event["steps"], note=note)
         if now - self.drawn > self.DRAWN:
             self.drawn = now
-            self.update(self.whole, completed=self.schedule.done())
+            self.update(self.whole, completed=self.eta.done())
             self.refresh()
 
     def ended(self, job: str, line: str) -> None:
         """A job has ended; `line` says how."""
         self.done += 1
-        self.schedule.reached(job, 1.0, time.monotonic())
+        self.eta.reached(job, 1.0, time.monotonic())
         name = self.names.get(job, job)
         if self.lines:
-            console.note(f"[{self.done}/{self.schedule.count}] {name}  {line}")
+            console.note(f"[{self.done}/{self.eta.count}] {name}  {line}")
         elif not self.disable:
             if job in self.bars:
                 self.remove_task(self.bars.pop(job))
-            self.update(self.whole, completed=self.schedule.done(), note=f"{self.done}/{self.schedule.count}")
+            self.update(self.whole, completed=self.eta.done(), note=f"{self.done}/{self.eta.count}")
             self.refresh()
             self.console.print(f"{escape(name)}  {escape(console.plain(line))}", highlight=False, soft_wrap=True)
 

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stabkit.cli import progress
+from stabkit.cli.eta import Eta
 from stabkit.cli.progress import Bars, Board
-from stabkit.cli.schedule import Schedule
 from tests.figures.fake_runs import at16
 
 RUN = "deepnorm-6L-6L-s0-0123456789ab"
@@ -22,7 +22,7 @@ def events(*steps: int):
 
 
 def bars(quiet: bool = False, **more) -> Bars:
-    return Bars(Schedule(2), quiet, **more)
+    return Bars(Eta(2), quiet, **more)
 
 
 def test_a_long_run_tells_its_pace_and_what_is_left_once_a_minute(monkeypatch, capsys) -> None:
@@ -59,18 +59,18 @@ def test_what_is_quiet_or_has_no_lines_passes_warnings_on(capsys) -> None:
 
 
 def test_a_run_that_went_on_from_a_checkpoint_is_timed_from_there() -> None:
-    schedule = Schedule(1)
-    schedule.reached(RUN, 0.5, 10.0)
-    assert schedule.left_of(RUN) == schedule.left() == 0.0
-    schedule.reached(RUN, 0.6, 30.0)
-    assert schedule.left_of(RUN) == schedule.left() == pytest.approx(80.0)
+    eta = Eta(1)
+    eta.reached(RUN, 0.5, 10.0)
+    assert eta.left_of(RUN) == eta.left() == 0.0
+    eta.reached(RUN, 0.6, 30.0)
+    assert eta.left_of(RUN) == eta.left() == pytest.approx(80.0)
 
 
 def test_jobs_that_are_heard_of_when_they_end_are_timed_by_their_ends() -> None:
-    schedule = Schedule(10)
+    eta = Eta(10)
     for job, now in enumerate((100.0, 102.0, 104.0)):
-        schedule.reached(str(job), 1.0, now)
-    assert schedule.left() == pytest.approx(14.0)
+        eta.reached(str(job), 1.0, now)
+    assert eta.left() == pytest.approx(14.0)
 
 
 @settings(max_examples=20)
@@ -83,15 +83,13 @@ def test_what_is_left_is_what_workers_that_keep_their_pace_still_take(works: lis
         spans[str(job)] = free[worker], free[worker] + work
         free[worker] += work
     end = max(free)
-    now, schedule = (
-        end * at / 100,
-        Schedule(len(works), {str(job): float(work) for job, work in enumerate(works)}, workers),
-    )
+    shares = {str(job): float(work) for job, work in enumerate(works)}
+    now, eta = end * at / 100, Eta(len(works), shares, workers)
     for tick in sorted({now, *(edge for span in spans.values() for edge in span if edge <= now)}):
         for job, (first, last) in spans.items():
-            if first <= tick and schedule.parts.get(job, 0.0) < 1:
-                schedule.reached(job, min(1.0, (tick - first) / (last - first)), tick)
-    assert schedule.left() == pytest.approx(end - now)
+            if first <= tick and eta.parts.get(job, 0.0) < 1:
+                eta.reached(job, min(1.0, (tick - first) / (last - first)), tick)
+    assert eta.left() == pytest.approx(end - now)
 
 
 class Terminal(io.StringIO):

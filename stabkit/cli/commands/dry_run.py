@@ -136,7 +136,7 @@ def plan(
     console.table("The grid", head, rows)
     if len(specs) > len(shown):
         console.say(f"… and {len(specs) - len(shown)} more")
-    console.say(f"{len(specs)} runs, {len(missing)} to train: {_told(need, seconds)}")
+    console.say(f"{len(specs)} runs, {len(missing)} to train: {_line(need, seconds)}")
     if drawn:
         every = cost.span(seconds + drawn)
         console.say(f"their surfaces, unless they are drawn already: {cost.span(drawn)} more, {every} in all")
@@ -148,7 +148,7 @@ def budget(need: Budget, *, json: bool) -> None:
         body: GridDocument = {"schema": SCHEMA, "plan": {"runs": need.runs, **_cost(need, need.seconds)}}
         console.document(text(body))
     else:
-        console.say(f"{need.runs} runs: {_told(need, need.seconds)}")
+        console.say(f"{need.runs} runs: {_line(need, need.seconds)}")
 
 
 def _cost(need: Budget, seconds: float) -> CostJson:
@@ -163,7 +163,7 @@ def _cost(need: Budget, seconds: float) -> CostJson:
     }
 
 
-def _told(need: Budget, seconds: float) -> str:
+def _line(need: Budget, seconds: float) -> str:
     where = f"{cost.span(seconds)} on {need.workers} worker{'s' * (need.workers > 1)}"
     disk = f"{need.disk / 1e9:.1f} GB" if need.disk >= 1e9 else f"{need.disk / 1e6:.0f} MB"
     return f"{where}, {need.memory / 1e9:.1f} GB of memory, {disk} of disk"

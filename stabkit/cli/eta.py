@@ -9,7 +9,7 @@ PRIOR = 2.0
 """Seconds of work that an estimate counts for beside what was done since."""
 
 
-class Schedule:
+class Eta:
     """Jobs that workers do in their order. `shares`: the seconds that each is estimated to take, by its id, in the
     order in which they begin; of jobs that are not named there, `count` in all, each is as much work as another."""
 
