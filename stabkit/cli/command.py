@@ -63,7 +63,7 @@ def _file(name: str, help: str) -> Any:
 TERMINAL: Mapping[str, tuple[Any, Any]] = {
     "json": (_flag("--json", help="Print one JSON document."), False),
     "quiet": (_flag("--quiet", "-q", help="No progress, no notes."), False),
-    "dry_run": (_flag("--dry-run", help="Show the grid and its cost; train nothing."), False),
+    "dry_run": (_flag("--dry-run", help="Show the grid and its cost; train none of it."), False),
     "config": (
         Annotated[
             str | None,

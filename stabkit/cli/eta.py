@@ -36,13 +36,13 @@ class Eta:
         return self._done() / (sum(self.shares.values()) or max(self.count, 1))
 
     def left_of(self, job: str) -> float:
-        """Seconds until a job ends, at its own pace since it was first heard of; 0 before it has one."""
+        """Seconds until a job ends, at its own pace since it was first heard of, at first as estimated, else 0."""
         part, (_, first) = self.parts[job], self._first[job]
         return self._share(job) * (1 - part) * self._pace(self._spent[job], self._share(job) * (part - first), PRIOR)
 
     def left(self) -> float:
         """Seconds until the last of all ends: those at work at their own pace, those that wait begun by whoever is
-        free, at the pace of all since the first was heard of; 0 before there is one."""
+        free, at the pace of all since the first was heard of, likewise."""
         if self._begin is None:
             return 0.0
         begin, before = self._begin

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from stabkit.errors import StabkitError
 from stabkit.results.run import Run
 from stabkit.running import cost, pace, plan
 from stabkit.running.executors import EXECUTORS, ExecutorOptions
@@ -76,11 +78,11 @@ MOST_AT_ONCE = 8
 
 def clock() -> None:
     """Time this machine for what `cost` says, and keep it (`pace.py`): two runs of 12L-12L for each core, all cores at
-    work as they are in a command, in a folder that goes again."""
+    work as they are in a command, in a folder that goes again. Where it cannot be done nothing is kept."""
     workers = min(pace.cores(), MOST_AT_ONCE)
     model, train = ModelConfig(encoder_layers=12, decoder_layers=12), TrainConfig(steps=20)
     specs = [RunSpec(method="deepnorm", model=model, train=train, seed=seed) for seed in range(2 * workers)]
-    with tempfile.TemporaryDirectory() as aside:
+    with suppress(OSError, StabkitError), tempfile.TemporaryDirectory() as aside:
         clocked = planned(specs, Store(Path(aside)), {"corpus": None, "device": "cpu", "kernels": "fused", "texts": {}})
         execute = partial(EXECUTORS["processes"], where=ExecutorOptions(workers=workers))
         if results := plan.complete(clocked, execute, lambda event: None).results:

@@ -106,11 +106,7 @@ def plan(
             }
             for spec in specs
         ]
-        whole: PlanJson = {
-            **_cost(need, seconds),
-            "pace": round(pace, 3),
-            "surfaces_seconds": round(drawn, 1),
-        }
+        whole: PlanJson = {**_cost(need, seconds), "pace": round(pace, 3), "surfaces_seconds": round(drawn, 1)}
         body: PlanDocument = {"schema": SCHEMA, "plan": whole, "runs": runs}
         console.document(text(body))
         return
